@@ -1,0 +1,62 @@
+"""What was measured from outside: client load levels, rows typed by hand, levers tried."""
+
+from typing import Literal
+
+import msgspec
+
+from stepline.evidence.origin import Origin
+
+
+class LoadLevel(msgspec.Struct, frozen=True, kw_only=True):
+    """One closed-loop level as a client saw it. Nothing here is a step: queue and prefill are inside."""
+
+    origin: Origin
+    concurrency: float | None = None
+    request_rate_s: float | None = None
+    tok_s: float | None = None
+    """Output tokens a second over all streams; None where the level has no steady window."""
+    tok_s_per_request: float | None = None
+    tpot_ms: float | None = None
+    ttft_ms: float | None = None
+    itl_ms: float | None = None
+    e2e_ms: float | None = None
+    requests: int | None = None
+    failed: int | None = None
+    duration_s: float | None = None
+    input_tokens: float | None = None
+    """Mean prompt length."""
+    output_tokens: float | None = None
+    """Mean output length."""
+    running: float | None = None
+    """Running batch where the table itself says so (not the client's concurrency)."""
+    queued: float | None = None
+    pool_usage: float | None = None
+    tool: str | None = None
+
+
+class StepRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A step time stated for a running batch, as somebody wrote it down."""
+
+    origin: Origin
+    running: float
+    step_ms: float | None = None
+    tok_s: float | None = None
+    context_tokens: float | None = None
+    graph: bool | None = None
+
+
+class LeverTrial(msgspec.Struct, frozen=True, kw_only=True):
+    """One change tried on a server, with the same measure before and after."""
+
+    origin: Origin
+    lever: str
+    running: float | None = None
+    concurrency: float | None = None
+    before: float
+    after: float
+    measure: Literal["tok_s", "ms"] = "tok_s"
+
+    @property
+    def speedup(self) -> float:
+        """How much faster it became: 1.0 is no change."""
+        return self.after / self.before if self.measure == "tok_s" else self.before / self.after

@@ -1,0 +1,64 @@
+"""Run: everything that was read about one server, and how runs are joined."""
+
+from typing import Any
+
+import msgspec
+
+from stepline.evidence.gpu import GpuSample
+from stepline.evidence.load import LeverTrial, LoadLevel, StepRow
+from stepline.evidence.metrics import EngineMetrics
+from stepline.evidence.origin import Origin, Sourced
+from stepline.evidence.scheduler import DecodeReport, Notice, PrefillReport, SchedulerEvent
+from stepline.evidence.server import ServerFacts
+
+SCHEMA_VERSION = 1
+
+
+class EvidenceFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file that was looked at: what it was taken for, or why it was passed over."""
+
+    path: str
+    kind: str | None
+    note: str | None = None
+    records: int = 0
+    damaged: int = 0
+
+
+class ReadingDoubt(msgspec.Struct, frozen=True, kw_only=True):
+    """Something about the evidence itself that weakens what follows from it."""
+
+    topic: str
+    text: str
+    origin: Origin | None = None
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """All evidence about one server. Empty tuples and None mean not seen, never zero."""
+
+    schema_version: int = SCHEMA_VERSION
+    files: tuple[EvidenceFile, ...] = ()
+    server: ServerFacts = ServerFacts()
+    model_config: Sourced[dict[str, Any]] | None = None
+    decodes: tuple[DecodeReport, ...] = ()
+    prefills: tuple[PrefillReport, ...] = ()
+    events: tuple[SchedulerEvent, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    metrics: tuple[EngineMetrics, ...] = ()
+    levels: tuple[LoadLevel, ...] = ()
+    step_rows: tuple[StepRow, ...] = ()
+    levers: tuple[LeverTrial, ...] = ()
+    gpu_samples: tuple[GpuSample, ...] = ()
+    doubts: tuple[ReadingDoubt, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """True when nothing was read that any rule could use."""
+        return not (
+            self.decodes
+            or self.prefills
+            or self.metrics
+            or self.levels
+            or self.step_rows
+            or self.levers
+            or self.gpu_samples
+        )

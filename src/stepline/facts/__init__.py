@@ -1,0 +1,1 @@
+"""Hardware and model facts as data files, each number with its source."""

@@ -1,0 +1,1 @@
+"""One cause a file; the docstring is its documentation."""

@@ -1,0 +1,1 @@
+"""Evidence with known truth; it never judges."""

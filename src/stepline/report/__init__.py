@@ -1,0 +1,1 @@
+"""Draws one diagnosis; no arithmetic beyond formatting."""
