@@ -1,0 +1,14 @@
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The maintainers' folder of real captures, beside the checkout or named by STEPLINE_SHARED."""
+    named = os.environ.get("STEPLINE_SHARED")
+    folder = Path(named) if named else Path(__file__).parents[2] / "shared"
+    if not (folder / "data").is_dir():
+        pytest.skip(f"needs the folder of real captures ({folder} is absent)")
+    return folder
