@@ -1,0 +1,81 @@
+"""The first look at a file: its opening bytes, decompressed, from which readers recognise it."""
+
+import gzip
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+import msgspec
+
+from stepline.errors import UnreadableEvidence
+
+HEAD_BYTES = 1 << 20
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
+
+class Peek(msgspec.Struct, frozen=True, kw_only=True):
+    """A file before it is read: `name` is how it is shown, `head` its first MiB after decompression."""
+
+    path: Path
+    name: str
+    size_bytes: int
+    head: bytes
+
+    @property
+    def binary(self) -> bool:
+        """True when the opening holds a NUL byte, which no text evidence does."""
+        return b"\0" in self.head[:65536]
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """Open a plain, gzip or zstd file for reading its content, told apart by magic bytes, not by name."""
+    with path.open("rb") as raw:
+        magic = raw.read(4)
+        raw.seek(0)
+        if magic.startswith(GZIP_MAGIC):
+            with gzip.open(raw) as stream:
+                yield cast("IO[bytes]", stream)
+        elif magic == ZSTD_MAGIC:
+            import zstandard  # noqa: PLC0415  # only compressed logs need it
+
+            with zstandard.ZstdDecompressor().stream_reader(raw) as stream:
+                yield io.BufferedReader(cast("io.RawIOBase", stream))
+        else:
+            yield raw
+
+
+def peek(path: Path, name: str) -> Peek:
+    """Read the opening of a file.
+
+    Raises:
+        UnreadableEvidence: when the file cannot be opened.
+    """
+    try:
+        size = path.stat().st_size
+        with open_bytes(path) as stream:
+            head = _read_what_is_whole(stream, HEAD_BYTES)
+    except OSError as error:
+        raise UnreadableEvidence(
+            f"{name}: {error.strerror or error}; check the path and its permissions"
+        ) from None
+    return Peek(path=path, name=name, size_bytes=size, head=head)
+
+
+def _read_what_is_whole(stream: IO[bytes], limit: int) -> bytes:
+    """Up to `limit` bytes; a damaged compressed stream yields what came before the damage."""
+    chunks: list[bytes] = []
+    left = limit
+    while left > 0:
+        try:
+            chunk = stream.read(min(left, 1 << 16))
+        except (EOFError, OSError):
+            break
+        if not chunk:
+            break
+        chunks.append(chunk)
+        left -= len(chunk)
+    return b"".join(chunks)

@@ -1,0 +1,103 @@
+"""Reads files and folders of evidence, each recognised by its content, into one Run."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from stepline.errors import UnreadableEvidence, UsageError
+from stepline.evidence.merge import merge
+from stepline.evidence.run import EvidenceFile, Run
+from stepline.sources.peek import Peek, peek
+from stepline.sources.readers import document, log, prometheus, table
+
+MAX_FILES = 10_000
+
+
+class Reader(NamedTuple):
+    """A file format: how it is recognised and read."""
+
+    recognises: Callable[[Peek], bool]
+    read: Callable[[Peek], Run]
+
+
+READERS = (
+    Reader(document.recognises, document.read_document),
+    Reader(prometheus.recognises, prometheus.read_prometheus),
+    Reader(log.recognises, log.read_log),
+    Reader(table.recognises, table.read_table),
+)
+TRUST = ("server info", "server log", "metrics scrape")
+"""Where two files state the same setting, the resolved one of an earlier kind is used."""
+
+
+def read(paths: Iterable[str | Path], on_file: Callable[[str], None] = lambda _name: None) -> Run:
+    """Read every file under `paths` and join what they say.
+
+    Files of no known kind are passed over and listed in `Run.files` with the reason.
+
+    Raises:
+        UsageError: when a path does not exist.
+        UnreadableEvidence: when nothing under the paths could be read.
+    """
+    runs, passed = [], []
+    for path, name in _files(paths):
+        on_file(name)
+        try:
+            runs.append(_read_one(path, name))
+        except UnreadableEvidence as error:
+            passed.append(EvidenceFile(path=name, kind=None, note=str(error)))
+    if not runs:
+        raise UnreadableEvidence(_nothing_read(passed))
+    runs.sort(key=_trust)
+    return merge([*runs, Run(files=tuple(passed))])
+
+
+def _read_one(path: Path, name: str) -> Run:
+    opening = peek(path, name)
+    if not opening.head:
+        raise UnreadableEvidence(f"{name}: the file is empty")
+    if b'"traceEvents"' in opening.head:
+        raise UnreadableEvidence(f"{name}: a profiler trace; `stepline trace` reads it")
+    for reader in READERS:
+        if reader.recognises(opening):
+            return reader.read(opening)
+    if opening.binary:
+        raise UnreadableEvidence(f"{name}: a binary file, no evidence that stepline reads")
+    raise UnreadableEvidence(
+        f"{name}: no line of a known engine and no known table; expected an SGLang log, /server_info, "
+        "/metrics, a model's config.json, or a CSV or JSON table of load levels"
+    )
+
+
+def _files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str]]:
+    seen = 0
+    for given in paths:
+        root = Path(given)
+        if not root.exists():
+            raise UsageError(
+                f"{given}: no such file or folder; give a server URL, or files and folders of evidence"
+            )
+        found = [root] if root.is_file() else sorted(p for p in root.rglob("*") if p.is_file())
+        for path in found:
+            if any(part.startswith(".") for part in path.relative_to(root).parts):
+                continue
+            seen += 1
+            if seen > MAX_FILES:
+                raise UsageError(f"{given}: over {MAX_FILES} files; give the folder of one run")
+            yield path, str(path.relative_to(root)) if root.is_dir() else root.name
+    if seen == 0:
+        raise UnreadableEvidence(
+            "the folder is empty; record something first, for example with `stepline record URL -o DIR`"
+        )
+
+
+def _trust(run: Run) -> int:
+    kind = run.files[0].kind if run.files else None
+    return TRUST.index(kind) if kind in TRUST else len(TRUST)
+
+
+def _nothing_read(passed: list[EvidenceFile]) -> str:
+    notes = [file.note or file.path for file in passed]
+    if len(notes) == 1:
+        return notes[0]
+    return f"none of {len(notes)} files could be read; the first: {notes[0]}"

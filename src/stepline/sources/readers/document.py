@@ -1,0 +1,83 @@
+"""JSON documents: `/server_info`, a model's config.json, tables of rows. Each is told by its content."""
+
+from typing import Any
+
+import msgspec
+
+from stepline.errors import UnreadableEvidence
+from stepline.evidence.origin import Origin, Sourced
+from stepline.evidence.run import EvidenceFile, Run
+from stepline.sources.engines.sglang import server_info as sglang
+from stepline.sources.peek import Peek, open_bytes
+from stepline.sources.readers import table
+
+MAX_BYTES = 256 << 20
+
+
+def recognises(peek: Peek) -> bool:
+    """True for text that opens as a JSON value and is no trace (those stream)."""
+    return not peek.binary and peek.head.lstrip()[:1] in (b"{", b"[") and b'"traceEvents"' not in peek.head
+
+
+def read_document(peek: Peek) -> Run:
+    """Read one JSON document.
+
+    Raises:
+        UnreadableEvidence: when it is truncated or damaged, or its content is of no known kind.
+    """
+    document = decode(peek)
+    if isinstance(document, dict) and sglang.recognises(document):
+        run = sglang.read_server_info(document, peek.name)
+        return msgspec.structs.replace(
+            run, files=(EvidenceFile(path=peek.name, kind="server info", records=1),)
+        )
+    if isinstance(document, dict) and _is_model_config(document):
+        config = Sourced(document, Origin(peek.name))
+        return Run(files=(EvidenceFile(path=peek.name, kind="model config", records=1),), model_config=config)
+    rows = table.rows_of(document)
+    if rows is not None:
+        return table.read_rows(rows, peek.name)
+    raise UnreadableEvidence(
+        f"{peek.name}: JSON of no known kind; expected server info, a model config or table rows"
+    )
+
+
+def decode(peek: Peek) -> Any:
+    """The JSON value of a file; bare NaN and Infinity, as Python's json writes them, become null."""
+    with open_bytes(peek.path) as stream:
+        content = stream.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise UnreadableEvidence(
+            f"{peek.name}: over {MAX_BYTES >> 20} MB of JSON; give the part that matters"
+        )
+    try:
+        return msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _decode_slowly(content, peek)
+
+
+def _decode_slowly(content: bytes, peek: Peek) -> Any:
+    import json  # noqa: PLC0415  # only for documents with NaN, or damaged ones
+
+    text = content.decode("utf-8", "replace")
+    try:
+        return json.loads(text, parse_constant=lambda _name: None)
+    except json.JSONDecodeError as error:
+        lines = [line for line in text.splitlines() if line.strip()]
+        try:
+            return [json.loads(line, parse_constant=lambda _name: None) for line in lines]
+        except json.JSONDecodeError:
+            pass
+        ends = "ends early" if error.pos >= len(text.rstrip()) - 1 else "is damaged"
+        raise UnreadableEvidence(
+            f"{peek.name}: the JSON {ends} at line {error.lineno}, column {error.colno} ({error.msg}); "
+            "record or copy the file again"
+        ) from None
+
+
+def _is_model_config(document: dict[str, Any]) -> bool:
+    nested = document.get("text_config") or document.get("llm_config") or document
+    return isinstance(nested, dict) and (
+        ("hidden_size" in nested or "dim" in nested)
+        and ("model_type" in document or "architectures" in document or "n_layers" in nested)
+    )
