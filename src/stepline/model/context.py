@@ -1,0 +1,52 @@
+"""How many tokens a running sequence really attends to, from the best instrument at hand."""
+
+import statistics
+from collections.abc import Sequence
+
+import msgspec
+
+from stepline.evidence.run import Run
+from stepline.model.windows import DecodeWindow
+
+
+class LiveContext(msgspec.Struct, frozen=True, kw_only=True):
+    """Mean tokens a running sequence attends to, and where the number comes from."""
+
+    tokens: float
+    route: str
+
+
+def live_context(run: Run, windows: Sequence[DecodeWindow], running: float | None) -> LiveContext | None:
+    """The mean live context at a running batch; None when nothing tells.
+
+    Summed sequence lengths come first: a pool counts whole pages, so with pages of 256 tokens a sequence of 343
+    reads as 512. The sum is a gauge and counts only while something runs.
+    """
+    for scrape in run.metrics:
+        if scrape.live_tokens and scrape.running:
+            return LiveContext(
+                tokens=scrape.live_tokens / scrape.running, route="summed sequence lengths (gauge)"
+            )
+    page = run.server.page_tokens
+    if page is None or page.value == 1:
+        held = [w.pool_tokens / w.running for w in windows if w.pool_tokens and w.running == running]
+        held = held or [w.pool_tokens / w.running for w in windows if w.pool_tokens]
+        if held:
+            return LiveContext(tokens=statistics.fmean(held), route="pool tokens over running (log)")
+    for level in run.levels:
+        if level.input_tokens is not None and level.output_tokens is not None:
+            return LiveContext(
+                tokens=level.input_tokens + level.output_tokens / 2,
+                route="prompt and half the output (client)",
+            )
+    for row in run.step_rows:
+        if row.context_tokens is not None:
+            return LiveContext(tokens=row.context_tokens, route="stated in the table")
+    held = [w.pool_tokens / w.running for w in windows if w.pool_tokens]
+    if held and page is not None:
+        rounded = statistics.fmean(held)
+        return LiveContext(
+            tokens=max(1.0, rounded - page.value / 2),
+            route=f"pool tokens less half a page of {page.value} (log)",
+        )
+    return None

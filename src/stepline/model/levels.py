@@ -1,0 +1,145 @@
+"""Client load levels beside the engine: how many streams were offered, how many really ran, and can it be trusted.
+
+Little's law ties a closed-loop level together: streams = rate × time per token in decode, plus rate × waiting per
+token. Where the two sides do not meet, something disturbed the level and its rate is no evidence.
+"""
+
+import statistics
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from stepline.evidence.load import LoadLevel
+from stepline.evidence.origin import Origin
+from stepline.evidence.run import Run
+from stepline.model.timeline import Plateau
+
+LITTLE_TOLERANCE = 0.15
+"""Share of the streams that Little's law may miss. Undisturbed levels of the four H200 captures miss 1 to 10 %
+(medians stand for means); levels in which a profiler ran miss 20 to 86 %."""
+
+Route = Literal["scheduler log", "stated in the table", "metrics gauge", "rate × time per token"]
+
+
+class BatchRoute(msgspec.Struct, frozen=True, kw_only=True):
+    """The running batch by one independent route."""
+
+    route: Route
+    running: float
+    origin: Origin | None = None
+
+
+class OfferedLevel(msgspec.Struct, frozen=True, kw_only=True):
+    """One client level with the engine's side of it. Rates are None where the level was disturbed."""
+
+    origin: Origin
+    concurrency: float
+    running: BatchRoute | None
+    routes: tuple[BatchRoute, ...]
+    queued: float | None
+    tok_s: float | None
+    tpot_ms: float | None
+    ttft_ms: float | None
+    output_tokens: float | None
+    input_tokens: float | None
+    disturbed: str | None = None
+    """Why the level's rate is no evidence; None when nothing speaks against it."""
+
+
+def offered_levels(run: Run, logged: Sequence[Plateau]) -> tuple[OfferedLevel, ...]:
+    """Every client level in order of concurrency, matched with the plateaus of the scheduler's log."""
+    output_tokens, input_tokens = _mean_lengths(run)
+    levels = [
+        _offered(level, logged, output_tokens, input_tokens)
+        for level in run.levels
+        if level.concurrency is not None and level.concurrency > 0
+    ]
+    return tuple(sorted(levels, key=lambda level: level.concurrency))
+
+
+def _mean_lengths(run: Run) -> tuple[float | None, float | None]:
+    """Mean output and input tokens a request, from counters since start; None when not exported."""
+    for scrape in run.metrics:
+        finished = scrape.finished_requests
+        if finished:
+            generated = scrape.generated_tokens
+            prompts = (
+                None if scrape.prefill_tokens is None else scrape.prefill_tokens + (scrape.cached_tokens or 0)
+            )
+            return (
+                None if generated is None else generated / finished,
+                None if prompts is None else prompts / finished,
+            )
+    return None, None
+
+
+def _offered(
+    level: LoadLevel, logged: Sequence[Plateau], output_tokens: float | None, input_tokens: float | None
+) -> OfferedLevel:
+    concurrency = level.concurrency or 0.0
+    output = level.output_tokens or output_tokens
+    tok_s = level.tok_s
+    if tok_s is None and level.tok_s_per_request is not None and level.running is not None:
+        tok_s = level.tok_s_per_request * level.running
+    matching = _matching(level, logged)
+    routes = _routes(level, matching, tok_s)
+    queued = level.queued
+    if queued is None:
+        queues = [p.queued for p in matching if p.queued is not None]
+        queued = max(queues) if queues else None
+    return OfferedLevel(
+        origin=level.origin,
+        concurrency=concurrency,
+        running=routes[0] if routes else None,
+        routes=routes,
+        queued=queued,
+        tok_s=tok_s,
+        tpot_ms=level.tpot_ms,
+        ttft_ms=level.ttft_ms,
+        output_tokens=output,
+        input_tokens=level.input_tokens or input_tokens,
+        disturbed=_disturbance(level, tok_s, output, matching),
+    )
+
+
+def _matching(level: LoadLevel, logged: Sequence[Plateau]) -> list[Plateau]:
+    """Plateaus that offered what this level offered; a log that shows no queue matches by being the only one."""
+    concurrency = level.concurrency or 0.0
+    matching = [plateau for plateau in logged if 0.9 * concurrency <= plateau.offered <= 1.1 * concurrency]
+    if not matching and len(logged) == 1 and logged[0].queued is None and logged[0].running <= concurrency:
+        return [logged[0]]
+    return matching
+
+
+def _routes(level: LoadLevel, matching: Sequence[Plateau], tok_s: float | None) -> tuple[BatchRoute, ...]:
+    routes = []
+    if matching:
+        routes.append(
+            BatchRoute(route="scheduler log", running=statistics.fmean(p.running for p in matching))
+        )
+    if level.running is not None:
+        routes.append(BatchRoute(route="stated in the table", running=level.running, origin=level.origin))
+    if tok_s is not None and level.tpot_ms is not None:
+        running = tok_s * level.tpot_ms / 1000
+        routes.append(BatchRoute(route="rate × time per token", running=running, origin=level.origin))
+    return tuple(routes)
+
+
+def _disturbance(
+    level: LoadLevel, tok_s: float | None, output_tokens: float | None, matching: Sequence[Plateau]
+) -> str | None:
+    if any(plateau.profiled for plateau in matching):
+        return "the profiler ran inside this level and froze the server"
+    if tok_s is None:
+        return "no steady window: the level has no rate"
+    if level.tpot_ms is None or level.ttft_ms is None or not output_tokens or not level.concurrency:
+        return None
+    streams = tok_s * (level.tpot_ms * (output_tokens - 1) + level.ttft_ms) / output_tokens / 1000
+    missing = 1 - streams / level.concurrency
+    if missing > LITTLE_TOLERANCE:
+        return (
+            f"rate and latencies account for {streams:.1f} of {level.concurrency:g} streams: "
+            "the server stood still for part of this level"
+        )
+    return None

@@ -1,0 +1,109 @@
+"""When what happened: the profiler's intervals and the plateaus of offered load that a log shows."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from stepline.evidence.run import Run
+from stepline.evidence.scheduler import DecodeReport
+
+
+class Interval(msgspec.Struct, frozen=True):
+    """A stretch of time in seconds since the epoch, in the log's time zone."""
+
+    start_s: float
+    end_s: float
+
+    @property
+    def duration_s(self) -> float:
+        """Length in seconds."""
+        return self.end_s - self.start_s
+
+    def overlaps(self, other: "Interval") -> bool:
+        """True when the two share a moment."""
+        return self.start_s <= other.end_s and other.start_s <= self.end_s
+
+
+class Plateau(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch of log with one offered load: running plus queued requests over all ranks."""
+
+    offered: float
+    running: float
+    """Median running batch over the decode lines, summed over data-parallel ranks."""
+    queued: float | None
+    time: Interval | None
+    decode_lines: int
+    prefill_tokens: int
+    prefill_requests: int
+    profiled: bool
+
+
+def profiler_intervals(run: Run) -> tuple[Interval, ...]:
+    """From each `profile-start` to its end; an unfinished one lasts to the end of the log."""
+    intervals, start = [], None
+    ends = [report.time_s for report in run.decodes if report.time_s is not None]
+    last = max(ends, default=None)
+    for event in sorted(run.events, key=lambda event: event.seq):
+        if event.kind == "profile-start":
+            start = event.time_s
+        elif event.kind == "profile-end" and start is not None and event.time_s is not None:
+            intervals.append(Interval(start, event.time_s))
+            start = None
+    if start is not None and last is not None:
+        intervals.append(Interval(start, last))
+    return tuple(intervals)
+
+
+def plateaus(run: Run) -> tuple[Plateau, ...]:
+    """Group decode lines by offered load in order of time; a change of over a quarter begins a new plateau.
+
+    The queue drains at the end of a level and fills at its start, so the largest offered load of a group counts.
+    """
+    ranks = max(1, len({report.dp for report in run.decodes}))
+    groups: list[list[DecodeReport]] = []
+    for report in sorted(run.decodes, key=lambda report: report.seq):
+        if groups and _same_load(groups[-1], report):
+            groups[-1].append(report)
+        else:
+            groups.append([report])
+    profiles = profiler_intervals(run)
+    # A lone line between levels is a ramp; in a short excerpt it is all there is.
+    kept = [group for group in groups if len(group) > 1] or groups
+    return tuple(_plateau(group, ranks, run, profiles) for group in kept)
+
+
+def _same_load(group: list[DecodeReport], report: DecodeReport) -> bool:
+    peak = max(_offered(member) for member in group)
+    return (
+        report.running > 0
+        and _offered(report) <= 1.25 * peak
+        and (_offered(report) >= 0.75 * peak or report.running == group[-1].running)
+    )
+
+
+def _offered(report: DecodeReport) -> int:
+    return report.running + (report.queued or 0)
+
+
+def _plateau(group: list[DecodeReport], ranks: int, run: Run, profiles: Iterable[Interval]) -> Plateau:
+    times = [report.time_s for report in group if report.time_s is not None]
+    time = Interval(min(times), max(times)) if times else None
+    first, last = group[0].seq, group[-1].seq
+    prefills = [p for p in run.prefills if first < p.seq < last]
+    queued = [report.queued for report in group if report.queued is not None]
+    return Plateau(
+        offered=max(_offered(report) for report in group) * ranks,
+        running=_median([report.running for report in group]) * ranks,
+        queued=_median(queued) * ranks if queued else None,
+        time=time,
+        decode_lines=len(group),
+        prefill_tokens=sum(p.new_tokens for p in prefills),
+        prefill_requests=sum(p.new_sequences for p in prefills),
+        profiled=time is not None and any(time.overlaps(interval) for interval in profiles),
+    )
+
+
+def _median(values: list[int]) -> float:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return float(ordered[middle]) if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

@@ -1,0 +1,176 @@
+"""Decode windows: the stretches of a log in which a step time can be read honestly.
+
+A decode line reports the tokens since the previous decode line over the wall time since then, so a prefill, an
+idle gap, a change of batch or a profiler in between sits inside that time. Only a line whose predecessor is a
+decode line of the same rank with the same running batch, with nothing between the two, gives a step:
+`step = running × accept length / rate` (SGLang `log_decode_stats`, all releases from 0.4.1 to 0.5.23).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from stepline.evidence.origin import Origin
+from stepline.evidence.run import Run
+from stepline.evidence.scheduler import DecodeReport, PrefillReport, SchedulerEvent
+
+Reason = Literal[
+    "no rate",
+    "prefill inside",
+    "batch changed",
+    "profiler running",
+    "requests retracted",
+    "kernels compiled",
+    "start not seen",
+    "first line after idle",
+]
+
+
+class DecodeWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """One valid window: mean step over `steps` forwards of `running` sequences of one rank."""
+
+    origin: Origin
+    seq: int
+    time_s: float | None
+    dp: int | None
+    running: int
+    queued: int | None
+    step_ms: float
+    accept_length: float
+    graph: bool | None
+    pool_tokens: int | None
+
+
+class Windows(msgspec.Struct, frozen=True, kw_only=True):
+    """Valid windows, windows whose start was not seen, and why the other lines were left out."""
+
+    valid: tuple[DecodeWindow, ...]
+    unverified: tuple[DecodeWindow, ...]
+    discarded: dict[Reason, int]
+
+    @property
+    def usable(self) -> tuple[DecodeWindow, ...]:
+        """The valid windows, or where a pasted excerpt has none, those whose start was not seen."""
+        return self.valid or self.unverified
+
+
+def decode_windows(run: Run) -> Windows:
+    """Sort every decode line into valid, unverified or left out with a reason."""
+    valid: list[DecodeWindow] = []
+    unverified: list[DecodeWindow] = []
+    discarded: Counter[Reason] = Counter()
+    for stream in _streams(run):
+        for report, reason in _judge(stream):
+            if reason is None and report.tok_s:
+                valid.append(_window(report))
+            elif reason == "start not seen" and report.tok_s:
+                unverified.append(_window(report))
+                discarded[reason] += 1
+            elif reason is not None:
+                discarded[reason] += 1
+    return Windows(valid=tuple(valid), unverified=tuple(unverified), discarded=dict(discarded))
+
+
+Record = DecodeReport | PrefillReport | SchedulerEvent
+
+
+def _streams(run: Run) -> Iterable[list[Record]]:
+    """Per file and data-parallel rank, the decode lines of that rank among everything that can disturb them.
+
+    One pipeline rank is taken: the others repeat the same requests. A prefill of any rank stalls all of them
+    under data-parallel attention, so prefills of every rank stay in each stream.
+    """
+    by_file: dict[str, list[Record]] = {}
+    records: list[Record] = [*run.decodes, *run.prefills, *run.events]
+    for record in sorted(records, key=lambda record: record.seq):
+        by_file.setdefault(record.origin.file, []).append(record)
+    for in_file in by_file.values():
+        decodes = [record for record in in_file if isinstance(record, DecodeReport)]
+        stage = min((d.pp for d in decodes if d.pp is not None), default=None)
+        for dp in sorted({d.dp for d in decodes}, key=lambda rank: -1 if rank is None else rank):
+            yield [
+                record
+                for record in in_file
+                if isinstance(record, SchedulerEvent)
+                or (record.pp == stage and (isinstance(record, PrefillReport) or record.dp == dp))
+            ]
+
+
+def _judge(stream: Sequence[Record]) -> Iterable[tuple[DecodeReport, Reason | None]]:
+    """Each decode line with None when it gives a step, else the first reason why not."""
+    previous: DecodeReport | None = None
+    between: Reason | None = "start not seen"
+    profiling = False
+    for record in stream:
+        if isinstance(record, PrefillReport):
+            between = between or "prefill inside"
+            if between == "start not seen":
+                between = "prefill inside"
+        elif isinstance(record, SchedulerEvent):
+            if record.kind == "profile-start":
+                profiling = True
+            elif record.kind == "profile-end":
+                profiling = False
+            between = _EVENT_REASONS.get(record.kind, between)
+        else:
+            yield record, _reason(record, previous, between, profiling=profiling)
+            previous, between = record, ("profiler running" if profiling else None)
+
+
+_EVENT_REASONS: dict[str, Reason] = {
+    "profile-start": "profiler running",
+    "profile-end": "profiler running",
+    "retraction": "requests retracted",
+    "jit-compile": "kernels compiled",
+}
+
+
+def _reason(
+    report: DecodeReport, previous: DecodeReport | None, between: Reason | None, *, profiling: bool
+) -> Reason | None:
+    if not report.tok_s or report.running == 0:
+        return "no rate"
+    if profiling or between == "profiler running":
+        return "profiler running"
+    if between is not None:
+        return between
+    if previous is None:
+        return "start not seen"
+    if previous.running != report.running:
+        return "batch changed"
+    if _lines_missing(report, previous):
+        return "start not seen"
+    return None
+
+
+def _lines_missing(report: DecodeReport, previous: DecodeReport) -> bool:
+    """True when the clock says that more than one window passed between two lines: an excerpt with cuts.
+
+    The log's clock has whole seconds, so a window of up to 1.5 s cannot be told from a cut.
+    """
+    if report.time_s is None or previous.time_s is None or not report.tok_s or not previous.tok_s:
+        return False
+    elapsed = report.time_s - previous.time_s
+    return elapsed > 1.5 + 3 * _WINDOW_STEPS * report.running * (report.accept_length or 1.0) / report.tok_s
+
+
+_WINDOW_STEPS = 40
+
+
+def _window(report: DecodeReport) -> DecodeWindow:
+    accept = report.accept_length or 1.0
+    assert report.tok_s  # noqa: S101  # callers pass lines with a rate
+    return DecodeWindow(
+        origin=report.origin,
+        seq=report.seq,
+        time_s=report.time_s,
+        dp=report.dp,
+        running=report.running,
+        queued=report.queued,
+        step_ms=report.step_ms or 1000 * report.running * accept / report.tok_s,
+        accept_length=accept,
+        graph=report.graph,
+        pool_tokens=report.pool_tokens,
+    )
