@@ -2,6 +2,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Machines of CI are shared: how long an example takes says nothing about it.
+settings.register_profile("stepline", deadline=None)
+settings.load_profile("stepline")
 
 
 @pytest.fixture(scope="session")

@@ -41,6 +41,7 @@ class OfferedLevel(msgspec.Struct, frozen=True, kw_only=True):
     tok_s: float | None
     tpot_ms: float | None
     ttft_ms: float | None
+    itl_ms: float | None
     output_tokens: float | None
     input_tokens: float | None
     disturbed: str | None = None
@@ -97,6 +98,7 @@ def _offered(
         tok_s=tok_s,
         tpot_ms=level.tpot_ms,
         ttft_ms=level.ttft_ms,
+        itl_ms=level.itl_ms,
         output_tokens=output,
         input_tokens=level.input_tokens or input_tokens,
         disturbed=_disturbance(level, tok_s, output, matching),

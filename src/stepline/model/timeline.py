@@ -32,6 +32,8 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True):
     """Median running batch over the decode lines, summed over data-parallel ranks."""
     queued: float | None
     time: Interval | None
+    pool_usage: float | None
+    """Fullest KV pool seen, as a share of 1."""
     decode_lines: int
     prefill_tokens: int
     prefill_requests: int
@@ -96,6 +98,7 @@ def _plateau(group: list[DecodeReport], ranks: int, run: Run, profiles: Iterable
         running=_median([report.running for report in group]) * ranks,
         queued=_median(queued) * ranks if queued else None,
         time=time,
+        pool_usage=max((r.pool_usage for r in group if r.pool_usage is not None), default=None),
         decode_lines=len(group),
         prefill_tokens=sum(p.new_tokens for p in prefills),
         prefill_requests=sum(p.new_sequences for p in prefills),

@@ -43,11 +43,23 @@ class DecodeWindow(msgspec.Struct, frozen=True, kw_only=True):
     pool_tokens: int | None
 
 
+class MixedLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A decode line of unchanged batch with prefill inside: `wall_ms` is wall time a step, prefill included."""
+
+    origin: Origin
+    running: int
+    wall_ms: float
+    prefill_tokens: int
+    prefill_sequences: int
+    graph: bool | None
+
+
 class Windows(msgspec.Struct, frozen=True, kw_only=True):
-    """Valid windows, windows whose start was not seen, and why the other lines were left out."""
+    """Valid windows, windows whose start was not seen, lines with prefill inside, and why lines were left out."""
 
     valid: tuple[DecodeWindow, ...]
     unverified: tuple[DecodeWindow, ...]
+    mixed: tuple[MixedLine, ...]
     discarded: dict[Reason, int]
 
     @property
@@ -60,8 +72,10 @@ def decode_windows(run: Run) -> Windows:
     """Sort every decode line into valid, unverified or left out with a reason."""
     valid: list[DecodeWindow] = []
     unverified: list[DecodeWindow] = []
+    mixed: list[MixedLine] = []
     discarded: Counter[Reason] = Counter()
     for stream in _streams(run):
+        mixed += _mixed_lines(stream)
         for report, reason in _judge(stream):
             if reason is None and report.tok_s:
                 valid.append(_window(report))
@@ -70,7 +84,9 @@ def decode_windows(run: Run) -> Windows:
                 discarded[reason] += 1
             elif reason is not None:
                 discarded[reason] += 1
-    return Windows(valid=tuple(valid), unverified=tuple(unverified), discarded=dict(discarded))
+    return Windows(
+        valid=tuple(valid), unverified=tuple(unverified), mixed=tuple(mixed), discarded=dict(discarded)
+    )
 
 
 Record = DecodeReport | PrefillReport | SchedulerEvent
@@ -117,6 +133,29 @@ def _judge(stream: Sequence[Record]) -> Iterable[tuple[DecodeReport, Reason | No
         else:
             yield record, _reason(record, previous, between, profiling=profiling)
             previous, between = record, ("profiler running" if profiling else None)
+
+
+def _mixed_lines(stream: Sequence[Record]) -> Iterable[MixedLine]:
+    """Lines between two decode lines of one batch with only prefills in between."""
+    previous: DecodeReport | None = None
+    prefills: list[PrefillReport] = []
+    for record in stream:
+        if isinstance(record, PrefillReport):
+            prefills.append(record)
+        elif isinstance(record, SchedulerEvent):
+            previous, prefills = None, []
+        else:
+            same = previous is not None and previous.running == record.running
+            if same and prefills and record.tok_s:
+                yield MixedLine(
+                    origin=record.origin,
+                    running=record.running,
+                    wall_ms=1000 * record.running * (record.accept_length or 1.0) / record.tok_s,
+                    prefill_tokens=sum(p.new_tokens for p in prefills),
+                    prefill_sequences=sum(p.new_sequences for p in prefills),
+                    graph=record.graph,
+                )
+            previous, prefills = record, []
 
 
 _EVENT_REASONS: dict[str, Reason] = {

@@ -1,5 +1,6 @@
 """JSON documents: `/server_info`, a model's config.json, tables of rows. Each is told by its content."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -12,11 +13,13 @@ from stepline.sources.peek import Peek, open_bytes
 from stepline.sources.readers import table
 
 MAX_BYTES = 256 << 20
+_OPENING = re.compile(rb"\s*(?:\{|\[\s*[{\[])")
+"""An object, or an array of objects or arrays: a log line opens with a bracket too, but a date follows."""
 
 
 def recognises(peek: Peek) -> bool:
-    """True for text that opens as a JSON value and is no trace (those stream)."""
-    return not peek.binary and peek.head.lstrip()[:1] in (b"{", b"[") and b'"traceEvents"' not in peek.head
+    """True for text that opens as a JSON object or an array of them."""
+    return not peek.binary and _OPENING.match(peek.head) is not None
 
 
 def read_document(peek: Peek) -> Run:

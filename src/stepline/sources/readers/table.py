@@ -43,7 +43,7 @@ TOK_S_PER_REQUEST = (
 )
 TPOT_MS = ("tpot_ms", "median_tpot_ms", "mean_tpot_ms")
 TTFT_MS = ("ttft_ms", "median_ttft_ms", "mean_ttft_ms")
-ITL_MS = ("itl_ms", "median_itl_ms", "mean_itl_ms")
+ITL_MS = ("itl_ms", "chunk_gap_ms", "median_itl_ms", "mean_itl_ms")
 E2E_MS = ("e2e_ms", "mean_e2el_ms", "median_e2el_ms", "mean_e2e_latency_ms")
 REQUESTS = ("requests", "completed", "num_prompts", "successful_requests")
 FAILED = ("failed", "errors", "num_failed", "failed_requests")

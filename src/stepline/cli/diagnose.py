@@ -1,0 +1,68 @@
+"""`stepline diagnose TARGET...`: recorded evidence in, diagnosis out."""
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+
+from stepline.cli.output import add_output_arguments, deliver
+from stepline.errors import UsageError
+from stepline.evidence.run import Run
+from stepline.findings.diagnose import diagnose
+from stepline.findings.diagnosis import Diagnosis
+from stepline.model.assess import assess
+from stepline.model.picture import Setup
+from stepline.sources.read import read
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `diagnose`."""
+    parser.add_argument(
+        "targets", nargs="+", metavar="TARGET", help="files and folders of evidence, recognised by content"
+    )
+    parser.add_argument("--model", help="config.json, model folder, or the name of a bundled model")
+    parser.add_argument("--gpu", help="GPU name, for example h200 or rtx-pro-6000")
+    parser.add_argument("--tp", type=int, help="tensor-parallel size")
+    parser.add_argument("--ep", type=int, help="expert-parallel size")
+    parser.add_argument("--dp", type=int, help="data-parallel size")
+    parser.add_argument("--pp", type=int, help="pipeline-parallel size")
+    parser.add_argument("--context-length", type=int, help="context in tokens, where no evidence says it")
+    add_output_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, assess, diagnose, report."""
+    for target in args.targets:
+        if target.startswith(("http://", "https://")):
+            raise UsageError(
+                f"{target}: this release reads recorded evidence; save the server's log, /server_info and /metrics"
+            )
+    return deliver(diagnose_paths(args.targets, args), args)
+
+
+def diagnose_paths(targets: list[str], args: argparse.Namespace) -> Diagnosis:
+    """The diagnosis of files and folders under the settings of the command line."""
+    evidence = read(targets)
+    setup = Setup(
+        model=args.model,
+        gpu=args.gpu,
+        tp=args.tp,
+        ep=args.ep,
+        dp=args.dp,
+        pp=args.pp,
+        context_length=args.context_length,
+    )
+    if args.model is not None and Path(args.model).exists():
+        evidence = _with_model(evidence, args.model)
+    if not args.quiet and sys.stderr.isatty():
+        print(f"read {len(evidence.files)} files", file=sys.stderr)
+    return diagnose(assess(evidence, setup))
+
+
+def _with_model(evidence: Run, path: str) -> Run:
+    folder = Path(path)
+    config = read([folder / "config.json" if folder.is_dir() else folder]).model_config
+    if config is None:
+        raise UsageError(f"{path}: no model config.json; give the file, its folder, or a bundled name")
+    return msgspec.structs.replace(evidence, model_config=config)

@@ -1,0 +1,70 @@
+"""`stepline fit TABLE`: the step law of a table, or the reason why it has none."""
+
+import argparse
+import sys
+
+import msgspec
+
+from stepline import units
+from stepline.errors import Inconclusive
+from stepline.model.assess import assess
+from stepline.model.law import NoLaw
+from stepline.model.picture import Setup
+from stepline.sources.read import read
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `fit`."""
+    parser.add_argument("table", help="CSV or JSON with running and step_ms (or tok_s); a log works too")
+    parser.add_argument(
+        "--predict", default="", metavar="N,N", help="running batches to predict the step for"
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fit and print.
+
+    Raises:
+        Inconclusive: when the points give no law.
+    """
+    law = assess(read([args.table]), Setup()).law
+    if isinstance(law, NoLaw):
+        raise Inconclusive(f"no law: {law.reason}; needs {law.needs}")
+    wanted = [float(word) for word in args.predict.split(",") if word.strip()]
+    predictions = [(running, law.step_ms(running), law.step_interval(running)) for running in wanted]
+    if args.json:
+        document = {
+            "law": msgspec.to_builtins(law),
+            "ceiling_tok_s": law.ceiling_tok_s,
+            "predictions": [
+                {
+                    "running": running,
+                    "step_ms": step,
+                    "tok_s": 1000 * running / step,
+                    "interval": msgspec.to_builtins(span),
+                }
+                for running, step, span in predictions
+            ],
+        }
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
+        return 0
+    slope, fixed = law.per_request_interval, law.fixed_interval
+    equation = f"step = {units.fmt(law.fixed_ms)} + {units.fmt(law.per_request_ms)} N ms"
+    lines = [f"{equation} ({law.shape}, {len(law.points)} batches)"]
+    if slope is not None and fixed is not None:
+        lines.append(
+            f"95 %: fixed {units.fmt(fixed.low)} to {units.fmt(fixed.high)} ms, "
+            f"per request {units.fmt(slope.low)} to {units.fmt(slope.high)} ms"
+        )
+    else:
+        lines.append("no interval: two batches always lie on a line; measure a third")
+    if law.ceiling_tok_s is not None:
+        lines.append(f"ceiling {units.tok_s(law.ceiling_tok_s)}: no batch exceeds it while the law holds")
+    for running, step, span in predictions:
+        within = "" if span is None else f" ({units.fmt(span.low)} to {units.fmt(span.high)})"
+        lines.append(
+            f"at {running:g} running: {units.ms(step)}{within}, {units.tok_s(1000 * running / step)}"
+        )
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0

@@ -1,0 +1,50 @@
+"""`stepline`: one verb a file, loaded when it is called."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from stepline import __version__
+from stepline.errors import SteplineError
+
+VERBS = {
+    "diagnose": "find why a server decodes slowly, from its URL or from recorded evidence",
+    "roofline": "the least time a decode step can take, component by component",
+    "fit": "the step law of a table of running batch and step time",
+    "explain": "a rule's own page",
+    "demo": "diagnose a recorded slow server, no GPU and no network needed",
+    "schema": "the JSON Schema of --json",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="stepline",
+        description="Why does this LLM server decode slower than its hardware allows, and what does each cause cost?",
+        epilog="Exit codes: 0 a diagnosis was made, 1 something reached --fail-on, 2 usage or unreadable evidence, "
+        "3 too little evidence for a verdict, 130 after Ctrl-C.",
+    )
+    parser.add_argument("--version", action="version", version=f"stepline {__version__}")
+    commands = parser.add_subparsers(dest="verb", metavar="COMMAND", required=True)
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    named = next((word for word in arguments if not word.startswith("-")), None)
+    for verb, summary in VERBS.items():
+        sub = commands.add_parser(verb, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        sub.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        if verb == named:
+            import_module(f"stepline.cli.{verb}").add_arguments(sub)
+    parsed = parser.parse_args(arguments)
+    try:
+        return int(import_module(f"stepline.cli.{parsed.verb}").run(parsed))
+    except SteplineError as error:
+        if parsed.debug:
+            raise
+        print(f"stepline: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("stepline: stopped; what was recorded is kept", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 0

@@ -1,0 +1,66 @@
+"""Writes a diagnosis where the user asked for it; stdout carries results, stderr progress."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from stepline.errors import UsageError
+from stepline.findings.diagnosis import Diagnosis
+from stepline.report.jsonout import to_json
+
+FAIL_ON = 1
+INCONCLUSIVE = 3
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that every command with a diagnosis shares."""
+    parser.add_argument("--json", metavar="FILE", help="write the diagnosis as JSON, - for stdout")
+    parser.add_argument(
+        "--fail-on",
+        metavar="WHAT",
+        help="exit 1 when a finding matches: a rule code, confirmed, or suspected",
+    )
+    parser.add_argument(
+        "--quiet", action="store_true", help="no progress and no report, only files asked for"
+    )
+
+
+def deliver(diagnosis: Diagnosis, args: argparse.Namespace) -> int:
+    """Write JSON and the terminal report, and choose the exit code.
+
+    Raises:
+        UsageError: when a file cannot be written or `--fail-on` names no rule.
+    """
+    failing = _failing(diagnosis, args.fail_on)
+    if args.json == "-":
+        sys.stdout.write(to_json(diagnosis) + "\n")
+    else:
+        if args.json is not None:
+            _write(Path(args.json), to_json(diagnosis) + "\n")
+        if not args.quiet:
+            from stepline.report.terminal import draw  # noqa: PLC0415  # rich is only for people
+
+            draw(diagnosis, sys.stdout)
+    if failing:
+        return FAIL_ON
+    return 0 if diagnosis.conclusive else INCONCLUSIVE
+
+
+def _failing(diagnosis: Diagnosis, wanted: str | None) -> bool:
+    if wanted is None:
+        return False
+    if wanted == "confirmed":
+        return any(finding.status == "confirmed" for finding in diagnosis.findings)
+    if wanted == "suspected":
+        return bool(diagnosis.findings)
+    from stepline.findings.registry import find_rule  # noqa: PLC0415
+
+    code = find_rule(wanted).code
+    return any(finding.code == code for finding in diagnosis.findings)
+
+
+def _write(path: Path, content: str) -> None:
+    try:
+        path.write_text(content, "utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written ({error.strerror}); choose another file") from None

@@ -1,0 +1,35 @@
+"""What several rules say in the same words."""
+
+from stepline import units
+from stepline.findings.outcome import Gain, RuledOut
+from stepline.model.excess import PerRequestCost
+from stepline.model.levers import lever_verdicts
+from stepline.model.picture import Picture
+from stepline.model.predict import Prediction
+
+
+def gain_from(prediction: Prediction | None) -> Gain | None:
+    """A prediction as a finding's gain."""
+    if prediction is None:
+        return None
+    return Gain(
+        tok_s=prediction.tok_s, low=prediction.low, high=prediction.high, binds_next=prediction.binds_next
+    )
+
+
+def levers_ruled_out(picture: Picture) -> tuple[RuledOut, ...]:
+    """What the levers already tried rule out, each by its number."""
+    return tuple(
+        RuledOut(verdict.acts_on, f"{verdict.by} ({verdict.origin})")
+        for verdict in lever_verdicts(picture.run)
+    )
+
+
+def not_bytes(cost: PerRequestCost) -> tuple[RuledOut, ...]:
+    """Why a cost that grows with the batch is neither weights nor, where it is too long for that, KV reads."""
+    ruled = [RuledOut("weight reads", "they are the same for every batch and cannot grow with it")]
+    if cost.beyond_memory:
+        part = units.ms(cost.slope_ms * cost.at_running)
+        by = f"{part} of a step is longer than reading all memory of {cost.sweep_gpu} ({units.ms(cost.sweep_ms)})"
+        ruled.append(RuledOut("KV reads", by))
+    return tuple(ruled)

@@ -1,0 +1,350 @@
+"""From a picture to a diagnosis: every rule asked, answers ranked by recoverable rate, doubts kept beside them."""
+
+from stepline import __version__, units
+from stepline.evidence.origin import Sourced
+from stepline.evidence.run import Run
+from stepline.findings import diagnosis as view
+from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Outcome, Rule
+from stepline.findings.registry import RULES
+from stepline.model.assess import law_or_none
+from stepline.model.host import gpu_busy_share
+from stepline.model.law import Interval, NoLaw, StepLaw
+from stepline.model.levers import lever_verdicts
+from stepline.model.picture import Picture
+from stepline.model.tensor import tensor_statement
+
+WORTH = 0.1
+"""Share of the load's time below which nothing is a finding, at most a note (DESIGN §2)."""
+MAX_FINDINGS = 5
+
+
+def diagnose(picture: Picture) -> view.Diagnosis:
+    """Ask every rule and put the answers together."""
+    answers = [(rule, _unless_tried(rule, rule.check(picture), picture)) for rule in RULES]
+    fired = [(rule, answer) for rule, answer in answers if isinstance(answer, Fired)]
+    worth = sorted((pair for pair in fired if _worth(pair[1], picture)), key=lambda pair: _rank(pair[1]))
+    notes = [pair for pair in fired if pair not in worth] + worth[MAX_FINDINGS:]
+    findings = tuple(_finding(rule, answer) for rule, answer in worth[:MAX_FINDINGS])
+    conclusive = bool(findings) or picture.step is not None
+    return view.Diagnosis(
+        verdict=_verdict(findings, picture),
+        conclusive=conclusive,
+        target=_target(picture),
+        load=_load(picture),
+        step=_step(picture),
+        life=_life(picture),
+        accounting=_accounting(picture),
+        unexplained_ms=_unexplained(picture),
+        phases=view.PhasesView(
+            queue=picture.phases.queue_ms,
+            prefill=picture.phases.prefill_ms,
+            decode=picture.phases.decode_ms,
+            front_end=None,
+            worst=picture.phases.worst,
+        ),
+        health=_health(picture.run),
+        findings=findings,
+        notes=tuple(_note(rule, answer) for rule, answer in notes) + _statements(picture),
+        clear=tuple(
+            view.ClearView(code=rule.code, name=rule.codename, reason=answer.reason)
+            for rule, answer in answers
+            if isinstance(answer, Clear)
+        ),
+        cannot_tell=tuple(
+            view.CannotTellView(
+                code=rule.code, name=rule.codename, needs=answer.needs, command=answer.command
+            )
+            for rule, answer in answers
+            if isinstance(answer, CannotTell)
+        ),
+        doubts=tuple(view.Doubt(topic=doubt.topic, text=doubt.text) for doubt in picture.doubts),
+        provenance=_provenance(picture),
+    )
+
+
+def _unless_tried(rule: Rule, answer: Outcome, picture: Picture) -> Outcome:
+    """A suspected cause whose lever was pulled in vain is clear, by the number that says so."""
+    if isinstance(answer, Fired) and answer.status == "suspected":
+        for verdict in lever_verdicts(picture.run):
+            if rule.code in verdict.causes:
+                return Clear(f"ruled out by a lever tried: {verdict.by}; it acts on {verdict.acts_on}")
+    return answer
+
+
+def _worth(answer: Fired, picture: Picture) -> bool:
+    """False when the cause costs under a tenth of the load's time; an unknown cost stays a finding."""
+    rate = picture.rate_tok_s
+    if answer.recoverable_tok_s is None or rate is None:
+        return True
+    return answer.recoverable_tok_s / (rate + answer.recoverable_tok_s) >= WORTH
+
+
+def _rank(answer: Fired) -> tuple[bool, float, bool]:
+    """Known cost before unknown, more before less, confirmed before suspected."""
+    cost = answer.recoverable_tok_s
+    return (cost is None, -(cost or 0.0), answer.status != "confirmed")
+
+
+def _finding(rule: Rule, answer: Fired) -> view.Finding:
+    return view.Finding(
+        code=rule.code,
+        name=rule.codename,
+        status=answer.status,
+        headline=answer.headline,
+        recoverable_tok_s=answer.recoverable_tok_s,
+        gain=answer.gain,
+        evidence=tuple(_cite(line) for line in answer.evidence),
+        ruled_out=answer.ruled_out,
+        rivals=answer.rivals,
+        tries=answer.tries,
+        proof=answer.proof,
+    )
+
+
+def _cite(line: Observation) -> view.Cited:
+    return view.Cited(line.text, None if line.origin is None else str(line.origin))
+
+
+def _note(rule: Rule, answer: Fired) -> view.Cited:
+    cost = answer.recoverable_tok_s
+    worth = "" if cost is None else f" (about {units.tok_s(cost)}, under a tenth of the load)"
+    return view.Cited(f"{rule.code} {rule.codename}: {answer.headline}{worth}")
+
+
+def _statements(picture: Picture) -> tuple[view.Cited, ...]:
+    statement = tensor_statement(picture)
+    return () if statement is None else (view.Cited(statement),)
+
+
+def _verdict(findings: tuple[view.Finding, ...], picture: Picture) -> str:
+    """The one sentence that answers."""
+    if findings:
+        top = findings[0]
+        sure = "" if top.status == "confirmed" else "suspected: "
+        gain = ""
+        if top.gain is not None and picture.rate_tok_s:
+            gain = (
+                f"; removing it should give {units.tok_s(top.gain.tok_s)} "
+                f"({units.count(top.gain.low)} to {units.count(top.gain.high)}), "
+                f"{units.times(top.gain.tok_s / picture.rate_tok_s)} today's {units.tok_s(picture.rate_tok_s)}"
+            )
+        return f"{sure}{top.headline}{gain}"
+    step = picture.step
+    if step is None:
+        return "too little was recorded for a verdict: no decode step could be measured"
+    took = f"a decode step takes {units.ms(step.measured_ms)} at {step.running:g} running"
+    if picture.gap is None:
+        return f"no cause found; {took}, and without a floor nobody can say whether that is slow"
+    return f"no cause found; {took}, {units.times(picture.gap)} its floor"
+
+
+def _target(picture: Picture) -> view.TargetView:
+    target, server = picture.target, picture.run.server
+    knobs = []
+    for name in (
+        "context_length",
+        "max_running",
+        "kv_capacity_tokens",
+        "kv_dtype",
+        "quantization",
+        "decode_graphs",
+        "decode_graph_sizes",
+        "overlap_schedule",
+        "prefix_cache",
+        "chunked_prefill_tokens",
+        "attention_backend",
+        "moe_backend",
+        "speculative",
+        "dummy_weights",
+    ):
+        known: Sourced[object] | None = getattr(server, name)
+        if known is not None:
+            knobs.append(view.KnobValue(name, str(known.value), str(known.origin)))
+    layout = target.layout
+    return view.TargetView(
+        engine=target.engine,
+        version=target.version,
+        model=target.model or (target.architecture.name if target.architecture else None),
+        gpu=None if target.gpu is None else target.gpu.name,
+        layout={"tp": layout.tp, "ep": layout.ep, "dp": layout.dp, "pp": layout.pp},
+        knobs=tuple(knobs),
+    )
+
+
+def _load(picture: Picture) -> view.LoadView | None:
+    load = picture.load
+    if load is None:
+        return None
+    return view.LoadView(
+        concurrency=load.concurrency,
+        running=load.running,
+        queued=load.queued,
+        tok_s=load.tok_s,
+        source=load.source,
+    )
+
+
+def _step(picture: Picture) -> view.StepView | None:
+    step = picture.step
+    if step is None:
+        return None
+    floors, context = picture.floors, picture.context
+    floor = None
+    if floors is not None:
+        floor = view.FloorView(
+            strict_ms=floors.strict.total_ms,
+            expected_ms=floors.expected.total_ms,
+            typical_ms=None,
+            used=floors.used,
+            not_counted=floors.expected.not_counted,
+        )
+    return view.StepView(
+        running=step.running,
+        context=None if context is None else context.tokens,
+        context_source=None if context is None else context.route,
+        measured_ms=step.measured_ms,
+        instrument=step.instrument,
+        disturbance=step.disturbance,
+        interval=_span(step.interval),
+        floor=floor,
+        gap=picture.gap,
+        law=_law(picture.law, picture),
+    )
+
+
+def _law(law: StepLaw | NoLaw, picture: Picture) -> view.LawView:
+    points = tuple(
+        view.LawPointView(running=p.running, step_ms=p.step_ms, windows=p.windows)
+        for p in (*law.points, *(law.eager if isinstance(law, StepLaw) else ()))
+    )
+    expected = None if picture.floors is None else picture.floors.expected_per_request_ms
+    if isinstance(law, NoLaw):
+        return view.LawView(
+            instrument="", points=points, refused=law.reason, expected_per_request_ms=expected
+        )
+    return view.LawView(
+        instrument=law.instrument,
+        points=points,
+        shape=law.shape,
+        fixed_ms=law.fixed_ms,
+        per_request_ms=law.per_request_ms,
+        ceiling_tok_s=law.ceiling_tok_s,
+        fixed_interval=_span(law.fixed_interval),
+        interval=_span(law.per_request_interval),
+        expected_per_request_ms=expected,
+    )
+
+
+def _span(interval: Interval | None) -> view.Span | None:
+    return None if interval is None else view.Span(interval.low, interval.high)
+
+
+def _life(picture: Picture) -> tuple[view.LifeLine, ...]:
+    """A second of the server's life at the load; the two first lines sum to 1."""
+    loop = picture.loop
+    if loop is None:
+        return ()
+    busy = gpu_busy_share(picture)
+    lines = [
+        view.LifeLine(
+            part="decode steps",
+            share=loop.decode_share,
+            evidence="rate × step over running batch (closed loop)",
+        ),
+        view.LifeLine(
+            part="prefill, admission and gaps",
+            share=1 - loop.decode_share,
+            evidence="the rest of the time; without a trace prefill is not told from idle",
+        ),
+    ]
+    if busy is not None:
+        lines.append(
+            view.LifeLine(
+                part="of all time, GPU idle",
+                share=1 - busy[0],
+                evidence=f"median of {busy[1]} unprofiled GPU samples while requests ran",
+            )
+        )
+    return tuple(lines)
+
+
+def _accounting(picture: Picture) -> tuple[view.AccountingLine, ...]:
+    """The step by component: floors, and what they leave unexplained. Parts are measured by a trace only."""
+    step, floors = picture.step, picture.floors
+    if step is None or floors is None:
+        return ()
+    floor = floors.here
+    lines = [
+        view.AccountingLine(
+            component=part.name,
+            measured_ms=None,
+            floor_ms=part.ms,
+            evidence=f"{units.size(part.bytes)}, bound by {part.bound}",
+        )
+        for part in floor.components
+    ]
+    if floor.collectives.ms:
+        lines.append(
+            view.AccountingLine(
+                component="communication",
+                measured_ms=None,
+                floor_ms=floor.collectives.ms,
+                evidence=f"{floor.collectives.count} collectives: {floor.collectives.source}",
+            )
+        )
+    lines.append(
+        view.AccountingLine(
+            component="wall", measured_ms=step.measured_ms, floor_ms=floor.total_ms, evidence=step.instrument
+        )
+    )
+    return tuple(lines)
+
+
+def _unexplained(picture: Picture) -> float | None:
+    if picture.step is None or picture.floors is None:
+        return None
+    return picture.step.measured_ms - picture.floors.here.total_ms
+
+
+def _health(run: Run) -> tuple[view.Cited, ...]:
+    """Slow or broken: retractions, failures, crashes, restarts."""
+    names = {
+        "retraction": "requests retracted from the KV pool",
+        "out-of-memory": "out of memory",
+        "crash": "the scheduler failed",
+        "disconnect": "requests answered with a 5xx status",
+    }
+    lines = []
+    for kind, text in names.items():
+        events = [event for event in run.events if event.kind == kind]
+        if events:
+            lines.append(view.Cited(f"{len(events)} × {text}", str(events[0].origin)))
+    starts = [event for event in run.events if event.kind == "ready"]
+    if len(starts) > 1:
+        lines.append(
+            view.Cited(f"the server started {len(starts)} times in this log", str(starts[-1].origin))
+        )
+    errors = max((scrape.server_errors or 0.0 for scrape in run.metrics), default=0.0)
+    if errors:
+        lines.append(view.Cited(f"{errors:.0f} requests answered with a 5xx status (counter)"))
+    return tuple(lines)
+
+
+def _provenance(picture: Picture) -> view.Provenance:
+    run = picture.run
+    discarded = ", ".join(f"{count} {reason}" for reason, count in picture.windows.discarded.items())
+    kept = len(picture.windows.usable)
+    window = (
+        f"{kept} decode windows used" + (f"; left out: {discarded}" if discarded else "")
+        if run.decodes
+        else None
+    )
+    law = law_or_none(picture.law)
+    points = law.points if law is not None else picture.law.points
+    return view.Provenance(
+        stepline=__version__,
+        read=tuple(f"{file.path} ({file.kind}, {file.records} records)" for file in run.files if file.kind),
+        passed_over=tuple(file.note or file.path for file in run.files if not file.kind),
+        window=window,
+        samples_per_level={f"{point.running:g}": point.windows for point in points},
+    )

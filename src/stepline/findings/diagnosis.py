@@ -1,0 +1,203 @@
+"""Diagnosis: the answer as data. Reports draw it; agents read its JSON."""
+
+from typing import Literal
+
+import msgspec
+
+from stepline.findings.outcome import Gain, Proof, Rival, RuledOut, Status, Try
+
+SCHEMA_VERSION = 1
+
+
+class Cited(msgspec.Struct, frozen=True):
+    """A sentence of evidence and the place it was read (`server.log:73`), if one place."""
+
+    text: str
+    source: str | None = None
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A 95 % interval."""
+
+    low: float
+    high: float
+
+
+class KnobValue(msgspec.Struct, frozen=True):
+    """A setting in force and where it was read."""
+
+    name: str
+    value: str
+    source: str
+
+
+class TargetView(msgspec.Struct, frozen=True, kw_only=True):
+    """The server: null where nobody said."""
+
+    engine: str | None
+    version: str | None
+    model: str | None
+    gpu: str | None
+    layout: dict[str, int]
+    knobs: tuple[KnobValue, ...]
+
+
+class FloorView(msgspec.Struct, frozen=True, kw_only=True):
+    """The least step: strict (one token's experts), expected (uniform routing), typical (calibrated)."""
+
+    strict_ms: float
+    expected_ms: float
+    typical_ms: float | None
+    used: Literal["strict", "expected"]
+    not_counted: tuple[str, ...]
+
+
+class LawPointView(msgspec.Struct, frozen=True, kw_only=True):
+    """One level of the law."""
+
+    running: float
+    step_ms: float
+    windows: int
+
+
+class LawView(msgspec.Struct, frozen=True, kw_only=True):
+    """t(N) = fixed + per_request·N; `refused` says why there is none, the points stay."""
+
+    instrument: str
+    points: tuple[LawPointView, ...]
+    refused: str | None = None
+    shape: str | None = None
+    fixed_ms: float | None = None
+    per_request_ms: float | None = None
+    per_ktoken_ms: float | None = None
+    ceiling_tok_s: float | None = None
+    fixed_interval: Span | None = None
+    interval: Span | None = None
+    """Of `per_request_ms`."""
+    expected_per_request_ms: float | None = None
+    """What the floor grows by for each further request, as context."""
+
+
+class StepView(msgspec.Struct, frozen=True, kw_only=True):
+    """The decode step at the load."""
+
+    running: float
+    context: float | None
+    context_source: str | None
+    measured_ms: float
+    instrument: str
+    disturbance: str
+    interval: Span | None
+    floor: FloorView | None
+    gap: float | None
+    law: LawView
+
+
+class AccountingLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the step; null is not measured, never zero."""
+
+    component: str
+    measured_ms: float | None
+    floor_ms: float | None
+    evidence: str
+
+
+class LifeLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a second of the server's life, as a share of 1."""
+
+    part: str
+    share: float | None
+    evidence: str
+
+
+class PhasesView(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a request's time goes, in ms."""
+
+    queue: float | None
+    prefill: float | None
+    decode: float | None
+    front_end: float | None
+    worst: str | None
+
+
+class LoadView(msgspec.Struct, frozen=True, kw_only=True):
+    """The load that the diagnosis speaks of."""
+
+    concurrency: float | None
+    running: float
+    queued: float | None
+    tok_s: float | None
+    source: str
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A cause, what it costs and how sure."""
+
+    code: str
+    name: str
+    status: Status
+    headline: str
+    recoverable_tok_s: float | None
+    gain: Gain | None
+    evidence: tuple[Cited, ...]
+    ruled_out: tuple[RuledOut, ...]
+    rivals: tuple[Rival, ...]
+    tries: tuple[Try, ...] = msgspec.field(name="try")
+    proof: Proof | None
+
+
+class ClearView(msgspec.Struct, frozen=True, kw_only=True):
+    """A cause that the evidence speaks against."""
+
+    code: str
+    name: str
+    reason: str
+
+
+class CannotTellView(msgspec.Struct, frozen=True, kw_only=True):
+    """A cause that the evidence leaves open."""
+
+    code: str
+    name: str
+    needs: str
+    command: str
+
+
+class Doubt(msgspec.Struct, frozen=True, kw_only=True):
+    """A weakness of the evidence itself."""
+
+    topic: str
+    text: str
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+    """Where it all came from."""
+
+    stepline: str
+    read: tuple[str, ...]
+    passed_over: tuple[str, ...]
+    window: str | None
+    samples_per_level: dict[str, int]
+
+
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that was concluded about one server."""
+
+    schema_version: int = SCHEMA_VERSION
+    verdict: str
+    conclusive: bool
+    target: TargetView
+    load: LoadView | None
+    step: StepView | None
+    life: tuple[LifeLine, ...]
+    accounting: tuple[AccountingLine, ...]
+    unexplained_ms: float | None
+    phases: PhasesView
+    health: tuple[Cited, ...]
+    """Signs of a broken rather than slow server."""
+    findings: tuple[Finding, ...]
+    notes: tuple[Cited, ...]
+    clear: tuple[ClearView, ...]
+    cannot_tell: tuple[CannotTellView, ...]
+    doubts: tuple[Doubt, ...]
+    provenance: Provenance

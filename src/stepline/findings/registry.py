@@ -1,0 +1,45 @@
+"""All rules, in the order of the catalogue. Adding a rule is one file and one line here."""
+
+from stepline.errors import UsageError
+from stepline.findings.outcome import Rule
+from stepline.findings.rules import (
+    batch_capped,
+    cold_start,
+    context_capacity_work,
+    cuda_graph_off,
+    cuda_graph_uncovered_batch,
+    host_bound,
+    kv_capacity_bound,
+    kv_preemption,
+    linear_step,
+    prefill_interference,
+    queue_not_decode,
+)
+
+RULES: tuple[Rule, ...] = (
+    cold_start.RULE,
+    queue_not_decode.RULE,
+    batch_capped.RULE,
+    kv_capacity_bound.RULE,
+    kv_preemption.RULE,
+    prefill_interference.RULE,
+    host_bound.RULE,
+    cuda_graph_off.RULE,
+    cuda_graph_uncovered_batch.RULE,
+    context_capacity_work.RULE,
+    linear_step.RULE,
+)
+
+
+def find_rule(name: str) -> Rule:
+    """A rule by its code or name, in any case.
+
+    Raises:
+        UsageError: when there is none, naming those there are.
+    """
+    wanted = name.strip().lower().replace("_", "-")
+    for rule in RULES:
+        if wanted in (rule.code.lower(), rule.codename):
+            return rule
+    known = ", ".join(f"{rule.code} {rule.codename}" for rule in RULES)
+    raise UsageError(f"no rule is called {name!r}; the rules are {known}")

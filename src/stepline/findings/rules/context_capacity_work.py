@@ -1,0 +1,119 @@
+"""K401 context-capacity-work.
+
+What it means:
+    Kernels work over the context length the server is configured for, not over the tokens that are live: page tables,
+    index logits or graph grids sized for the maximum are scanned for every request in every step.
+
+Why it costs:
+    A server set up for a million tokens pays for a million on every 300-token request: milliseconds per request per
+    step where the roofline grants microseconds. `cuda graph: True` hides it, since the graph replays at full width.
+
+Evidence needed:
+    A step law linear in the batch beyond the roofline's slope, the configured context, and the live context. To
+    confirm: a trace whose kernels carry the configured extent, a context sweep, or an A/B of the configured length.
+
+How it decides:
+    The per-request part is most of the step and over twice the roofline's slope (or longer than reading all memory),
+    and the configured context is at least 8 times the live one. Without a trace or an A/B it stays suspected, since
+    a line in N at one context fits K403 and K404 alike.
+
+What would prove it wrong:
+    With the configured context lowered, the step stays.
+
+What to try:
+    Lower `--context-length` / `--max-model-len` to what requests use; a restart, and longer requests are refused.
+
+References:
+    sgl-project/sglang issue 40441; vllm-project/vllm issue 40991; docs/identifiability.md
+"""
+
+from stepline import units
+from stepline.findings.cite import gain_from, levers_ruled_out, not_bytes
+from stepline.findings.outcome import (
+    CannotTell,
+    Clear,
+    Fired,
+    Observation,
+    Outcome,
+    Proof,
+    Rival,
+    Rule,
+    Try,
+    recovered,
+)
+from stepline.model.excess import ABOVE_ROOFLINE, PerRequestCost, capacity_explains, per_request_cost
+from stepline.model.law import NoLaw
+from stepline.model.picture import Picture
+from stepline.model.predict import without_excess
+
+
+def check(picture: Picture) -> Outcome:
+    """Decide whether the work follows the configured context."""
+    configured, live = picture.target.configured_context, picture.context
+    if isinstance(picture.law, NoLaw):
+        return CannotTell(
+            f"a step law: {picture.law.reason}", "stepline diagnose URL (drives several batches)"
+        )
+    cost = per_request_cost(picture)
+    if cost is None or not cost.dominant:
+        share = 0.0 if cost is None else cost.share
+        return Clear(f"the per-request part is {units.percent(share)} of the step at the load")
+    if cost.ratio is not None and cost.ratio < ABOVE_ROOFLINE:
+        return Clear(
+            f"the cost per request is {units.times(cost.ratio)} what the floor grants: bytes explain it"
+        )
+    if cost.ratio is None and not cost.beyond_memory:
+        return CannotTell("the roofline's slope: model and GPU", "give --gpu and the model's config.json")
+    if configured is None or live is None:
+        what = "the configured context" if configured is None else "the live context"
+        return CannotTell(what, "read context_len in the log, and #token in decode lines")
+    if not capacity_explains(picture):
+        return Clear(
+            f"configured {configured:,} against {live.tokens:,.0f} live tokens: no room for capacity work"
+        )
+    return _fired(picture, cost, configured, live.tokens)
+
+
+def _fired(picture: Picture, cost: PerRequestCost, configured: int, live: float) -> Fired:
+    gain = gain_from(without_excess(picture, cost))
+    evidence = [
+        Observation(
+            f"the step grows by {units.ms(cost.slope_ms)} for each further request, "
+            f"{units.percent(cost.share)} of it at {cost.at_running:g} running"
+        ),
+        Observation(
+            f"configured context {configured:,} tokens ({picture.target.configured_context_source}), live about "
+            f"{live:,.0f} ({picture.context.route if picture.context else ''})"
+        ),
+    ]
+    if cost.ratio is not None:
+        grants = units.ms(cost.expected_slope_ms or 0.0)
+        evidence.append(Observation(f"under uniform routing the floor grows by {grants} a request"))
+    if picture.target.dummy_weights:
+        evidence.append(
+            Observation("dummy weights collapse expert routing, so only the strict floor can prove anything")
+        )
+    decided = (
+        "a trace (extents equal to the configured context), a sweep of live context, or an A/B of the setting"
+    )
+    return Fired(
+        status="suspected",
+        headline=f"each request costs {units.ms(cost.slope_ms)} a step, as work over the configured context would",
+        evidence=tuple(evidence),
+        recoverable_tok_s=recovered(picture.rate_tok_s, gain),
+        gain=gain,
+        ruled_out=(*not_bytes(cost), *levers_ruled_out(picture)),
+        rivals=(Rival("K403 linear-step", decided), Rival("K404 kernel-fallback", decided)),
+        tries=(
+            Try(
+                "lower the configured context (--context-length, --max-model-len) to what requests use",
+                "a restart; longer requests are refused",
+            ),
+        ),
+        proof=Proof(
+            "stepline compare BEFORE AFTER, recorded at the present and at a lowered context length", 60.0
+        ),
+    )
+
+
+RULE = Rule("K401", "context-capacity-work", "0.1.0", check)

@@ -1,0 +1,159 @@
+"""H302 cuda-graph-off.
+
+What it means:
+    Decode steps run without CUDA graphs: the host launches every kernel of every step one by one.
+
+Why it costs:
+    A decode step is hundreds of short kernels. Launched singly they take the host 20 to 30 ms where the GPU needs 5;
+    the GPU waits in between, whatever the batch.
+
+Evidence needed:
+    Decode passes without a graph, from the counter or the decode lines (prefill lines say nothing: prefill runs
+    eagerly on purpose). To confirm: the GPU's busy share from unprofiled counters.
+
+How it decides:
+    Decode runs eagerly, and the GPU is idle for over 15 % of the load. Where the GPU is busy all the same, graphs
+    would save little and the rule is clear. Without counters: suspected when steps take over 2.5 times the floor.
+
+What would prove it wrong:
+    With graphs on, the step stays the same.
+
+What to try:
+    Remove `--disable-cuda-graph` / `--enforce-eager`; costs a restart, capture time and graph memory.
+
+References:
+    NVIDIA CUDA C++ Programming Guide, "CUDA Graphs".
+"""
+
+from stepline import units
+from stepline.findings.cite import gain_from
+from stepline.findings.outcome import (
+    CannotTell,
+    Clear,
+    Fired,
+    Gain,
+    Observation,
+    Outcome,
+    Proof,
+    Rival,
+    Rule,
+    RuledOut,
+    Try,
+    recovered,
+)
+from stepline.model.host import gpu_busy_share, graph_use
+from stepline.model.picture import Picture
+from stepline.model.predict import with_step
+
+GPU_IDLE = 0.15
+"""Idle share from which the host is worth naming: healthy H200 servers read 1 to 6 % idle in the same counters."""
+FAR_ABOVE_FLOOR = 2.5
+"""Without counters, a step this many times its floor: healthy decode on the H200 takes 1.6 to 1.8 times."""
+
+
+def check(picture: Picture) -> Outcome:
+    """Decide whether decode pays for launching without graphs."""
+    graphs = graph_use(picture)
+    share = graphs.eager_share
+    if share is None and graphs.setting is None:
+        return CannotTell(
+            "whether decode uses graphs", "look for `cuda graph:` in a decode line, or record /metrics"
+        )
+    if share is not None and share < 0.95:
+        return Clear(f"decode ran in graphs ({graphs.source}: {units.percent(1 - share)})")
+    if share is None and graphs.setting is True:
+        return Clear("decode graphs are on by setting")
+    busy = gpu_busy_share(picture)
+    if busy is not None and 1 - busy[0] < GPU_IDLE:
+        return Clear(f"graphs are off, but the GPU is {units.percent(busy[0])} busy: they would save little")
+    if picture.step is None:
+        return CannotTell("the decode step without graphs", "record the log under steady load")
+    if busy is None and (picture.gap is None or picture.gap < FAR_ABOVE_FLOOR):
+        return CannotTell(
+            "how long the GPU waits for the host: graphs are off, which may or may not cost here",
+            "stepline record URL -o DIR (GPU counters), or restart with graphs and stepline compare",
+        )
+    return _fired(picture, busy, share is not None)
+
+
+def _fired(picture: Picture, busy: tuple[float, int] | None, seen: bool) -> Fired:  # noqa: FBT001
+    step, graphs = picture.step, graph_use(picture)
+    assert step is not None  # noqa: S101  # check() asked
+    gain = _gain(picture, busy)
+    evidence = [_passes(picture)]
+    if busy is not None:
+        evidence.append(
+            Observation(
+                f"the GPU is busy {units.percent(busy[0])} of the time (median of {busy[1]} unprofiled samples), "
+                f"so about {units.ms(busy[0] * step.measured_ms)} of each {units.ms(step.measured_ms)} step"
+            )
+        )
+    if picture.gap is not None:
+        evidence.append(Observation(f"the step takes {units.times(picture.gap)} its floor"))
+    if graphs.setting is False:
+        setting = picture.run.server.decode_graphs
+        evidence.append(
+            Observation(
+                "decode graphs are switched off by setting", None if setting is None else setting.origin
+            )
+        )
+    rivals = (
+        ()
+        if busy is not None
+        else (Rival("K404 kernel-fallback", "GPU busy share from unprofiled counters"),)
+    )
+    ruled = (
+        (
+            RuledOut(
+                "K404 kernel-fallback",
+                f"slow kernels would keep the GPU busy; it idles {units.percent(1 - busy[0])}",
+            ),
+        )
+        if busy is not None
+        else ()
+    )
+    return Fired(
+        status="confirmed" if busy is not None and seen else "suspected",
+        headline="decode runs without CUDA graphs and waits for the host",
+        evidence=tuple(evidence),
+        recoverable_tok_s=recovered(picture.rate_tok_s, gain),
+        gain=gain,
+        ruled_out=ruled,
+        rivals=rivals,
+        tries=(
+            Try(
+                "remove --disable-cuda-graph (SGLang) or --enforce-eager (vLLM)",
+                "a restart; seconds of capture at start; graph memory (0.1 to 8 GB seen)",
+            ),
+        ),
+        proof=Proof("stepline compare BEFORE AFTER, recorded with graphs off and on", 60.0),
+    )
+
+
+def _passes(picture: Picture) -> Observation:
+    graphs = graph_use(picture)
+    if graphs.eager_passes is not None:
+        return Observation(
+            f"{graphs.eager_passes:,.0f} decode passes ran without a graph, none with", graphs.origin
+        )
+    if graphs.eager_lines:
+        return Observation(f"all {graphs.eager_lines} decode lines say that no graph was used", graphs.origin)
+    return Observation("the engine was started without decode graphs", graphs.origin)
+
+
+def _gain(picture: Picture, busy: tuple[float, int] | None) -> Gain | None:
+    step, floors = picture.step, picture.floors
+    if step is None:
+        return None
+    if busy is not None:
+        # What the GPU works on in a step is what a graph replay would take; a quarter more for its own gaps.
+        after = busy[0] * step.measured_ms
+        fastest = after if floors is None else min(after, floors.strict.total_ms)
+    elif floors is not None:
+        after, fastest = floors.expected.total_ms / 0.6, floors.strict.total_ms
+    else:
+        return None
+    return gain_from(with_step(picture, after, fastest, 1.25 * after, "GPU work of the step itself"))
+
+
+RULE = Rule("H302", "cuda-graph-off", "0.1.0", check)

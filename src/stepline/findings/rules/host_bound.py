@@ -1,0 +1,117 @@
+"""H301 host-bound.
+
+What it means:
+    With decode graphs on, the GPU still waits for the host between steps: scheduling, sampling, detokenising, Python.
+
+Why it costs:
+    The step takes as long as the host, so faster kernels change nothing.
+
+Evidence needed:
+    The GPU's busy share from unprofiled counters while requests run. Idle inside a profiled trace is never evidence.
+    Optional: the step law, which is not monotone or flat where the host sets the step.
+
+How it decides:
+    Fired when graphs are used (or unknown) and the GPU idles over 15 % of an undisturbed load. Suspected until a trace
+    attributes the gap to a host cause.
+
+What would prove it wrong:
+    GPU busy share near 100 % at the same load, unprofiled.
+
+What to try:
+    Overlap scheduling on; fewer Python hooks, log levels and metrics; pinned and unshared CPU cores.
+
+References:
+    docs/identifiability.md
+"""
+
+from stepline import units
+from stepline.findings.outcome import (
+    CannotTell,
+    Clear,
+    Fired,
+    Gain,
+    Observation,
+    Outcome,
+    Proof,
+    Rival,
+    Rule,
+    RuledOut,
+    Try,
+    recovered,
+)
+from stepline.model.host import gpu_busy_share, graph_use
+from stepline.model.law import NoLaw
+from stepline.model.picture import Picture
+
+GPU_IDLE = 0.15
+"""Idle share from which the host is worth naming: healthy H200 servers read 1 to 6 % idle in the same counters."""
+
+
+def check(picture: Picture) -> Outcome:
+    """Decide whether the host sets the step."""
+    share = graph_use(picture).eager_share
+    if share is not None and share >= 0.95:
+        return Clear("decode graphs are off: H302 accounts for the host's time")
+    busy = gpu_busy_share(picture)
+    if busy is None:
+        law = picture.law
+        sign = f"; {law.reason}" if isinstance(law, NoLaw) and "monotone" in law.reason else ""
+        return CannotTell(
+            f"the GPU's busy share while requests run, unprofiled{sign}", "stepline record URL -o DIR"
+        )
+    idle = 1 - busy[0]
+    if idle < GPU_IDLE:
+        return Clear(f"the GPU is {units.percent(busy[0])} busy (median of {busy[1]} unprofiled samples)")
+    return _fired(picture, busy)
+
+
+def _fired(picture: Picture, busy: tuple[float, int]) -> Fired:
+    rate = picture.rate_tok_s
+    gain = None
+    if rate is not None:
+        # Time follows the GPU once the host is out of the way; half of the idle time is the cautious end.
+        gain = Gain(
+            tok_s=rate / (0.5 + 0.5 * busy[0]),
+            low=rate,
+            high=rate / busy[0],
+            binds_next="the GPU's own work",
+        )
+    evidence = [
+        Observation(
+            f"the GPU is busy {units.percent(busy[0])} of the time (median of {busy[1]} unprofiled samples)"
+        )
+    ]
+    if isinstance(picture.law, NoLaw) and "monotone" in picture.law.reason:
+        evidence.append(Observation(f"the step does not follow the batch: {picture.law.reason}"))
+    graphs = graph_use(picture)
+    ruled = [
+        RuledOut(
+            "K403 linear-step", f"slow kernels would keep the GPU busy; it idles {units.percent(1 - busy[0])}"
+        )
+    ]
+    if graphs.eager_share is not None:
+        ruled.append(
+            RuledOut("H302 cuda-graph-off", f"{units.percent(1 - graphs.eager_share)} of decode used graphs")
+        )
+    return Fired(
+        status="suspected",
+        headline=f"the GPU waits for the host {units.percent(1 - busy[0])} of the time",
+        evidence=tuple(evidence),
+        recoverable_tok_s=recovered(rate, gain),
+        gain=gain,
+        ruled_out=tuple(ruled),
+        rivals=(
+            Rival(
+                "S204 prefill-interference",
+                "a short trace without stacks: where the idle time lies, in decode or prefill",
+            ),
+        ),
+        tries=(
+            Try("keep overlap scheduling on and give the scheduler a core of its own", "a restart"),
+            Try("lower the log level and per-token work in the front end", "less logging"),
+        ),
+        proof=Proof("stepline diagnose URL --profile (a short trace without stacks)", 10.0),
+    )
+
+
+RULE = Rule("H301", "host-bound", "0.1.0", check)

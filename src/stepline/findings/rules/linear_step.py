@@ -1,0 +1,114 @@
+"""K403 linear-step.
+
+What it means:
+    The decode step grows with every request by more than memory traffic and arithmetic explain: a kernel treats the
+    batch one by one, or rereads for each request what it could read once.
+
+Why it costs:
+    Batching gains nothing: the rate stops at the ceiling 1/b whatever concurrency is offered.
+
+Evidence needed:
+    A step law over at least two batches, and the roofline's slope (model, GPU, live context). To confirm: a trace.
+
+How it decides:
+    The per-request part is most of the step and over twice the roofline's slope. When the configured context far
+    exceeds the live one, K401 explains the same line and goes first; K403 is then its rival.
+
+What would prove it wrong:
+    A sweep of batches in which the step stays flat, or a slope that the KV reads of the true context explain.
+
+What to try:
+    A short trace without stacks at two batches; the kernel whose time doubles with the batch is the one.
+
+References:
+    docs/identifiability.md
+"""
+
+from stepline import units
+from stepline.findings.cite import gain_from, levers_ruled_out, not_bytes
+from stepline.findings.outcome import (
+    CannotTell,
+    Clear,
+    Fired,
+    Observation,
+    Outcome,
+    Proof,
+    Rival,
+    Rule,
+    RuledOut,
+    Try,
+    recovered,
+)
+from stepline.model.excess import ABOVE_ROOFLINE, PerRequestCost, capacity_explains, per_request_cost
+from stepline.model.law import NoLaw, StepLaw
+from stepline.model.picture import Picture
+from stepline.model.predict import without_excess
+
+
+def check(picture: Picture) -> Outcome:
+    """Decide whether the step grows with the batch beyond the roofline."""
+    if isinstance(picture.law, NoLaw):
+        return CannotTell(
+            f"a step law: {picture.law.reason}", "stepline diagnose URL (drives several batches)"
+        )
+    cost = per_request_cost(picture)
+    if cost is None or not cost.dominant:
+        share = 0.0 if cost is None else cost.share
+        return Clear(f"the per-request part is {units.percent(share)} of the step at the load")
+    if cost.ratio is not None and cost.ratio < ABOVE_ROOFLINE:
+        return Clear(
+            f"the cost per request is {units.times(cost.ratio)} what the floor grants: bytes explain it"
+        )
+    if cost.ratio is None and not cost.beyond_memory:
+        return CannotTell("the roofline's slope: model and GPU", "give --gpu and the model's config.json")
+    if capacity_explains(picture):
+        return CannotTell(
+            "what the per-request cost follows: a line in N at one context fits K401, K403 and K404 alike",
+            "a short trace, a sweep of live context, or an A/B of the configured context",
+        )
+    return _fired(picture, picture.law, cost)
+
+
+def _fired(picture: Picture, law: StepLaw, cost: PerRequestCost) -> Fired:
+    gain = gain_from(without_excess(picture, cost))
+    evidence = [
+        Observation(
+            f"step = {units.ms(law.fixed_ms)} + {units.ms(law.per_request_ms)} per running request "
+            f"({len(law.points)} batches, {law.instrument})"
+        )
+    ]
+    if law.ceiling_tok_s is not None:
+        evidence.append(Observation(f"so no batch exceeds {units.tok_s(law.ceiling_tok_s)}"))
+    if cost.ratio is not None:
+        evidence.append(
+            Observation(f"a further request costs {units.times(cost.ratio)} what the floor grants")
+        )
+    return Fired(
+        status="suspected",
+        headline=f"each further request costs {units.ms(law.per_request_ms)} a step: batching gains nothing",
+        evidence=tuple(evidence),
+        recoverable_tok_s=recovered(picture.rate_tok_s, gain),
+        gain=gain,
+        ruled_out=(
+            *not_bytes(cost),
+            RuledOut("H301 host-bound", "host time alone is flat in the batch; this step follows it"),
+            *levers_ruled_out(picture),
+        ),
+        rivals=(
+            Rival(
+                "K401 context-capacity-work",
+                "configured and live context, then a trace or an A/B of the setting",
+            ),
+            Rival("K404 kernel-fallback", "a trace: kernel names and their paths"),
+        ),
+        tries=(
+            Try(
+                "take a short trace without stacks at two batches",
+                "seconds of stalled service while it is written",
+            ),
+        ),
+        proof=Proof("stepline trace on a capture at each of two batches", 10.0),
+    )
+
+
+RULE = Rule("K403", "linear-step", "0.1.0", check)

@@ -1,0 +1,108 @@
+"""S204 prefill-interference.
+
+What it means:
+    Decode stands still while prompts are prefilled, for longer than those prompts need.
+
+Why it costs:
+    Every running request waits; clients see bursts and pauses. Prefill as such is work that somebody asked for, and
+    only what exceeds its own floor can be won back.
+
+Evidence needed:
+    The closed loop (rate, step, output length), which tells the time beside decode steps; the prefill floor of the
+    prompts (model and GPU). To confirm: a trace.
+
+How it decides:
+    Time beside decode steps exceeds twice the prefill floor by over 10 % of the load, while the GPU is busy. When the
+    GPU idles meanwhile, the host is the cause (H301) and this rule is clear.
+
+What would prove it wrong:
+    The same load with prompts one token long shows the same pauses.
+
+What to try:
+    Chunked prefill with smaller chunks, mixed batches, or prefill on other GPUs.
+
+References:
+    sgl-project/sglang pull request 31395; docs/identifiability.md
+"""
+
+from stepline import units
+from stepline.findings.cite import gain_from
+from stepline.findings.outcome import (
+    CannotTell,
+    Clear,
+    Fired,
+    Observation,
+    Outcome,
+    Proof,
+    Rival,
+    Rule,
+    Try,
+    recovered,
+)
+from stepline.model.floor_prefill import prefill_floor_ms
+from stepline.model.host import gpu_busy_share
+from stepline.model.picture import Picture
+from stepline.model.predict import with_other_cost
+
+GPU_IDLE = 0.15
+"""See H301: above this idle share the host explains the time."""
+PREFILL_OVER_FLOOR = 2.0
+"""Prefill time over its FLOP floor that is ordinary: 256-token prompts took 1.7 times on a healthy H200 server."""
+WORTH = 0.1
+"""Share of the load's time below which nothing is a finding."""
+
+
+def check(picture: Picture) -> Outcome:
+    """Decide whether prefill holds decode up beyond its floor."""
+    loop, load, target = picture.loop, picture.load, picture.target
+    if loop is None or load is None or load.input_tokens is None:
+        return CannotTell(
+            "time beside decode steps: client rate, output and prompt length", "stepline record URL -o DIR"
+        )
+    other = 1 - loop.decode_share
+    if other < WORTH:
+        return Clear(f"only {units.percent(other)} of the time is spent beside decode steps")
+    busy = gpu_busy_share(picture)
+    if busy is not None and 1 - busy[0] >= GPU_IDLE:
+        return Clear(
+            f"the GPU idles {units.percent(1 - busy[0])} of the time: the host, not prefill work (H301, H302)"
+        )
+    if target.architecture is None or target.gpu is None:
+        return CannotTell("the prefill floor: model and GPU", "give --gpu and the model's config.json")
+    floor_ms = prefill_floor_ms(target.architecture, target.gpu, target.layout, load.input_tokens)
+    ordinary = min(loop.other_ms_per_request, PREFILL_OVER_FLOOR * floor_ms)
+    excess = other * (1 - ordinary / loop.other_ms_per_request)
+    if excess < WORTH:
+        return Clear(
+            f"prefill and admission take {units.percent(other)} of the time, "
+            f"{units.times(loop.other_ms_per_request / floor_ms)} the floor of {load.input_tokens:,.0f}-token prompts"
+        )
+    gain = gain_from(with_other_cost(picture, ordinary, floor_ms))
+    return Fired(
+        status="suspected",
+        headline=f"time beside decode steps is {units.times(loop.other_ms_per_request / floor_ms)} the prefill floor",
+        evidence=(
+            Observation(
+                f"{units.percent(other)} of the time lies beside decode steps: {units.ms(loop.other_ms_per_request)} a "
+                f"request, where {load.input_tokens:,.0f} prompt tokens need {units.ms(floor_ms)}"
+            ),
+        ),
+        recoverable_tok_s=recovered(picture.rate_tok_s, gain),
+        gain=gain,
+        rivals=(
+            Rival(
+                "H301 host-bound",
+                "the GPU's busy share, unprofiled" if busy is None else "a trace of the prefills",
+            ),
+        ),
+        tries=(
+            Try(
+                "use smaller prefill chunks, or mix chunks into decode batches",
+                "a restart; first tokens come later",
+            ),
+        ),
+        proof=Proof("stepline diagnose URL --profile (a short trace without stacks)", 10.0),
+    )
+
+
+RULE = Rule("S204", "prefill-interference", "0.1.0", check)

@@ -1,0 +1,410 @@
+"""From a run to its picture: each number from the best instrument present, in one pass."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stepline.errors import UnknownFact
+from stepline.evidence.origin import Sourced
+from stepline.evidence.run import ReadingDoubt, Run
+from stepline.facts.catalogue import find_model
+from stepline.facts.hardware import find_gpu
+from stepline.model.architecture import Architecture, parse_config
+from stepline.model.closed_loop import ClosedLoop, from_measured
+from stepline.model.context import LiveContext, live_context
+from stepline.model.floor import Floor
+from stepline.model.gpu_use import GpuUse, align_clocks, gpu_use
+from stepline.model.law import LawPoint, NoLaw, StepLaw, fit, level_points
+from stepline.model.layout import Layout
+from stepline.model.levels import OfferedLevel, offered_levels
+from stepline.model.picture import Floors, Load, Phases, Picture, Routing, Setup, Step, Target, floor_of
+from stepline.model.regressed import regressed_points
+from stepline.model.timeline import Interval, Plateau, plateaus
+from stepline.model.windows import Windows, decode_windows
+
+WINDOW = "decode windows (log)"
+WINDOW_FILLED = "decode lines (log), prefill regressed out where no window is free of it"
+CLIENT_GAP = "median gap between tokens (client)"
+RECORDED = "engine's own step times"
+STATED = "step times as stated"
+STATED_RATE = "rate as stated for a running batch"
+CLIENT_RATE = "engine's batch over the client's rate"
+SAME_BATCH = 0.06
+"""Batches this close share a point: requests come and go at the edges of a window."""
+ROUTE_TOLERANCE = 0.25
+"""Routes to the running batch that differ by more are doubted: rate × time per token leaves out the prefill share
+of a request's life, which was up to 23 % of the streams on the healthy H200 server at 64."""
+
+
+def assess(run: Run, setup: Setup) -> Picture:
+    """Compute the picture of a run."""
+    target, missing = _target(run, setup)
+    windows = decode_windows(run)
+    logged = plateaus(run)
+    levels = offered_levels(run, logged)
+    points, instrument = _points(run, windows)
+    law = fit(points, instrument)
+    load = _load(run, levels, logged, windows, points)
+    step = _step(load, points, instrument, levels, windows)
+    context = live_context(run, windows.usable, None if load is None else load.running)
+    if context is None and setup.context_length is not None and target.configured_context is None:
+        context = LiveContext(tokens=float(setup.context_length), route="--context-length")
+    floors, floors_missing = _floors(target, missing, step, context, points)
+    samples = align_clocks(run.gpu_samples, _log_span(logged))
+    use_by_running = _use_by_running(samples, logged)
+    loop = _loop(load, step)
+    return Picture(
+        run=run,
+        target=target,
+        windows=windows,
+        law=law,
+        plateaus=logged,
+        levels=levels,
+        load=load,
+        step=step,
+        context=context,
+        floors=floors,
+        floors_missing=floors_missing,
+        gpu_use=_use_at_load(samples, logged, load),
+        gpu_use_by_running=use_by_running,
+        loop=loop,
+        phases=_phases(load, levels),
+        doubts=(*run.doubts, *_batch_doubts(levels)),
+    )
+
+
+def _said(value: Sourced[Any] | None) -> Any:
+    return None if value is None else value.value
+
+
+def _target(run: Run, setup: Setup) -> tuple[Target, str | None]:
+    """The server, and why there can be no floor (None when model and GPU are known)."""
+    server, missing = run.server, []
+    architecture: Architecture | None = None
+    try:
+        config: Mapping[str, Any] | None = _said(run.model_config)
+        name = setup.model or _said(server.model)
+        if config is None and name is not None:
+            config = find_model(name).config
+        if config is None:
+            missing.append("the model is not known: give its config.json or --model")
+        else:
+            architecture = parse_config(config, name=name or "")
+    except UnknownFact as error:
+        missing.append(str(error))
+    gpu = None
+    gpu_name = _said(server.gpu) or setup.gpu
+    try:
+        if gpu_name is None:
+            missing.append("the GPU is not known: give --gpu")
+        else:
+            gpu = find_gpu(gpu_name)
+    except UnknownFact as error:
+        missing.append(str(error))
+    configured, source = _configured_context(run, setup)
+    layout = Layout(
+        tp=_said(server.tp) or setup.tp or 1,
+        ep=_said(server.ep) or setup.ep or 1,
+        dp=_said(server.dp) or setup.dp or 1,
+        pp=_said(server.pp) or setup.pp or 1,
+        dp_attention=bool(_said(server.dp_attention)),
+    )
+    target = Target(
+        engine=_said(server.engine),
+        version=_said(server.version),
+        model=_said(server.model) or setup.model,
+        architecture=architecture,
+        gpu=gpu,
+        layout=layout,
+        configured_context=configured,
+        configured_context_source=source,
+        dummy_weights=bool(_said(server.dummy_weights)),
+        kv_dtype=_said(server.kv_dtype) or "auto",
+    )
+    return target, "; ".join(missing) or None
+
+
+def _configured_context(run: Run, setup: Setup) -> tuple[int | None, str | None]:
+    """The context the engine prepares for: its setting, else the model's maximum, which engines default to."""
+    stated = run.server.context_length
+    if stated is not None:
+        return stated.value, str(stated.origin)
+    config = run.model_config
+    if config is not None and setup.context_length is None:
+        nested = config.value.get("text_config") or config.value
+        maximum = nested.get("max_position_embeddings")
+        if isinstance(maximum, int):
+            return maximum, f"{config.origin.file}#max_position_embeddings, the engines' default"
+    return None, None
+
+
+def _points(run: Run, windows: Windows) -> tuple[tuple[LawPoint, ...], str]:
+    """Level points of the best single instrument; instruments are never mixed in one law."""
+    pure = level_points((w.running, w.step_ms, w.graph) for w in windows.usable)
+    filled = regressed_points(windows.mixed, (point.running for point in pure))
+    if filled:
+        return tuple(sorted((*pure, *filled), key=lambda point: point.running)), WINDOW_FILLED
+    if pure:
+        return pure, WINDOW
+    if len(gaps := _client_gaps(run)) > 0:
+        return gaps, CLIENT_GAP
+    recorded = run.server.step_time_ms
+    if recorded is not None:
+        return level_points((batch, step, None) for batch, step in recorded.value.items()), RECORDED
+    stated = [(row.running, row.step_ms, row.graph) for row in run.step_rows if row.step_ms is not None]
+    if stated:
+        return level_points(stated), STATED
+    rates = [(row.running, 1000 * row.running / row.tok_s, row.graph) for row in run.step_rows if row.tok_s]
+    return level_points(rates), STATED_RATE
+
+
+def _client_gaps(run: Run) -> tuple[LawPoint, ...]:
+    """Median gaps between tokens by the batch that rate and gap imply; the median gap holds no prefill.
+
+    A gap longer than the time per token comes from chunks of several tokens and is no step.
+    """
+    gaps = []
+    for level in run.levels:
+        gap, per_token = level.itl_ms, level.tpot_ms
+        if gap is None or level.concurrency is None or (per_token is not None and gap > 1.02 * per_token):
+            continue
+        running = level.running
+        if running is None and level.tok_s is not None and per_token is not None:
+            running = min(level.concurrency, level.tok_s * per_token / 1000)
+        if running is not None:
+            gaps.append((round(running, 1), gap, None))
+    return level_points(gaps)
+
+
+def _load(
+    run: Run,
+    levels: Sequence[OfferedLevel],
+    logged: Sequence[Plateau],
+    windows: Windows,
+    points: Sequence[LawPoint],
+) -> Load | None:
+    """The heaviest load measured undisturbed; without client levels, the heaviest plateau of the log with a step."""
+    usable = [level for level in levels if level.disturbed is None and level.running and level.tok_s]
+    stepped = {window.running for window in windows.usable}
+    offers = [p for p in logged if p.running / _ranks(run) in stepped] or list(logged)
+    if usable:
+        level = usable[-1]
+        assert level.running is not None  # noqa: S101  # filtered above
+        prefills = [p.prefill_requests for p in logged if p.running == level.running.running]
+        return Load(
+            concurrency=level.concurrency,
+            running=level.running.running,
+            queued=level.queued,
+            tok_s=level.tok_s,
+            source=f"client level C = {level.concurrency:g} ({level.origin})",
+            ttft_ms=level.ttft_ms,
+            tpot_ms=level.tpot_ms,
+            output_tokens=level.output_tokens,
+            input_tokens=level.input_tokens,
+            prefill_requests=sum(prefills) if prefills else None,
+            ranks=_ranks(run),
+        )
+    if offers:
+        best = max(offers, key=lambda plateau: (plateau.offered, plateau.decode_lines))
+        return Load(
+            concurrency=None,
+            running=best.running,
+            queued=best.queued,
+            tok_s=None,
+            source=f"heaviest stretch of the log ({best.decode_lines} decode lines)",
+            prefill_requests=best.prefill_requests,
+            ranks=_ranks(run),
+        )
+    if points:
+        return Load(
+            concurrency=None,
+            running=points[-1].running,
+            queued=None,
+            tok_s=None,
+            source="largest batch stated",
+        )
+    return None
+
+
+def _ranks(run: Run) -> int:
+    return max(1, len({report.dp for report in run.decodes}))
+
+
+def _step(
+    load: Load | None,
+    points: Sequence[LawPoint],
+    instrument: str,
+    levels: Sequence[OfferedLevel],
+    windows: Windows,
+) -> Step | None:
+    """The step at the load's running batch (per rank), from windows; else bounded by the client's rate."""
+    if load is None:
+        return None
+    per_rank = load.running / load.ranks
+    here = next((point for point in points if abs(point.running - per_rank) <= SAME_BATCH * per_rank), None)
+    if here is not None:
+        return _step_at(here, instrument, windows)
+    gap = _gap_at_load(load, levels)
+    if gap is not None:
+        return Step(
+            running=per_rank,
+            measured_ms=gap,
+            instrument=CLIENT_GAP,
+            disturbance="front end and network are inside; a median holds no prefill",
+            windows=1,
+        )
+    rated = [level for level in levels if level.tok_s and level.running and level.disturbed is None]
+    if rated:
+        level = rated[-1]
+        assert level.running is not None and level.tok_s  # noqa: S101, PT018  # filtered above
+        return Step(
+            running=level.running.running,
+            measured_ms=1000 * level.running.running / level.tok_s,
+            instrument=CLIENT_RATE,
+            disturbance="prefill and idle time are inside: the step is at most this",
+            windows=1,
+            upper_bound=True,
+        )
+    return None
+
+
+def _step_at(point: LawPoint, instrument: str, windows: Windows) -> Step:
+    unverified = instrument == WINDOW and not windows.valid
+    if unverified:
+        disturbance = "the start of the window was not seen: a prefill or a gap may be inside"
+    elif instrument in (WINDOW, WINDOW_FILLED):
+        disturbance = "none seen: windows with prefill, batch changes or the profiler inside were left out"
+    elif instrument == CLIENT_GAP:
+        disturbance = "front end and network are inside; a median holds no prefill"
+    else:
+        disturbance = "unknown: somebody wrote the number down"
+    return Step(
+        running=point.running,
+        measured_ms=point.step_ms,
+        instrument=instrument,
+        disturbance=disturbance,
+        windows=point.windows,
+        graph=point.graph,
+        upper_bound=unverified,
+    )
+
+
+def _gap_at_load(load: Load, levels: Sequence[OfferedLevel]) -> float | None:
+    """The client's median gap at the load's level, when one event carries one token."""
+    level = next((level for level in levels if level.concurrency == load.concurrency), None)
+    if level is None or level.itl_ms is None or level.tpot_ms is None or level.itl_ms > 1.02 * level.tpot_ms:
+        return None
+    return level.itl_ms
+
+
+def _floors(
+    target: Target,
+    missing: str | None,
+    step: Step | None,
+    context: LiveContext | None,
+    points: Sequence[LawPoint],
+) -> tuple[Floors | None, str | None]:
+    if missing is not None or target.architecture is None or target.gpu is None:
+        return None, missing
+    if step is None:
+        return None, "no step was measured, so there is no batch to compute a floor for"
+    if context is None:
+        return None, "the live context is not known: give a log with #token, or --context-length"
+    tokens = context.tokens
+
+    def floor(running: float, routing: Routing) -> Floor:
+        return floor_of(target, running, tokens, routing)
+
+    used: Routing = "strict" if target.dummy_weights else "expected"
+    smallest = min((point.running for point in points), default=1.0)
+    other = smallest if smallest < step.running else step.running + 1
+    try:
+        here: dict[Routing, Floor] = {
+            "strict": floor(step.running, "strict"),
+            "expected": floor(step.running, "expected"),
+        }
+        growth: dict[Routing, float] = {
+            routing: (at_load.total_ms - floor(other, routing).total_ms) / (step.running - other)
+            for routing, at_load in here.items()
+        }
+    except UnknownFact as error:
+        return None, str(error)
+    floors = Floors(
+        strict=here["strict"],
+        expected=here["expected"],
+        used=used,
+        per_request_ms=growth[used],
+        expected_per_request_ms=growth["expected"],
+    )
+    return floors, None
+
+
+def _log_span(logged: Sequence[Plateau]) -> Interval | None:
+    times = [plateau.time for plateau in logged if plateau.time is not None]
+    return Interval(min(t.start_s for t in times), max(t.end_s for t in times)) if times else None
+
+
+def _use_by_running(samples: Sequence[Any], logged: Sequence[Plateau]) -> dict[float, GpuUse]:
+    """GPU use per running batch over undisturbed plateaus; the longest plateau of a batch counts."""
+    uses: dict[float, GpuUse] = {}
+    for plateau in logged:
+        use = None if plateau.profiled else gpu_use(samples, plateau.time)
+        if use is not None and (plateau.running not in uses or use.samples > uses[plateau.running].samples):
+            uses[plateau.running] = use
+    return uses
+
+
+def _use_at_load(samples: Sequence[Any], logged: Sequence[Plateau], load: Load | None) -> GpuUse | None:
+    if load is None:
+        return None
+    offered = load.concurrency or load.running + (load.queued or 0)
+    near = [p for p in logged if not p.profiled and 0.9 * offered <= p.offered <= 1.1 * offered]
+    uses = [use for plateau in near if (use := gpu_use(samples, plateau.time)) is not None]
+    return max(uses, key=lambda use: use.samples) if uses else None
+
+
+def _loop(load: Load | None, step: Step | None) -> ClosedLoop | None:
+    if load is None or step is None or load.tok_s is None or not load.output_tokens or step.upper_bound:
+        return None
+    return from_measured(load.running, step.measured_ms, load.output_tokens, load.tok_s)
+
+
+def _phases(load: Load | None, levels: Sequence[OfferedLevel]) -> Phases:
+    """Queue is what first-token time grew by over the lightest undisturbed level, whose first tokens do not wait."""
+    if load is None or load.ttft_ms is None or load.tpot_ms is None or not load.output_tokens:
+        return Phases(queue_ms=None, prefill_ms=None, decode_ms=None)
+    decode = load.tpot_ms * (load.output_tokens - 1)
+    light = [level.ttft_ms for level in levels if level.disturbed is None and level.ttft_ms is not None]
+    if len(light) < 2:
+        return Phases(queue_ms=None, prefill_ms=None, decode_ms=decode)
+    alone = min(light)
+    return Phases(queue_ms=max(0.0, load.ttft_ms - alone), prefill_ms=alone, decode_ms=decode)
+
+
+def _batch_doubts(levels: Sequence[OfferedLevel]) -> list[ReadingDoubt]:
+    """Doubts about levels: disturbed ones, and routes to the running batch that do not meet."""
+    doubts = []
+    for level in levels:
+        if level.disturbed is not None:
+            doubts.append(
+                ReadingDoubt(
+                    topic="disturbed-level",
+                    text=f"level C = {level.concurrency:g} left out: {level.disturbed}",
+                    origin=level.origin,
+                )
+            )
+            continue
+        running = [route.running for route in level.routes]
+        if len(running) > 1 and max(running) > (1 + ROUTE_TOLERANCE) * statistics.median(running):
+            said = ", ".join(f"{route.running:.1f} by {route.route}" for route in level.routes)
+            doubts.append(
+                ReadingDoubt(
+                    topic="running-batch", text=f"at C = {level.concurrency:g} routes differ: {said}"
+                )
+            )
+    return doubts
+
+
+def law_or_none(law: StepLaw | NoLaw) -> StepLaw | None:
+    """The law when there is one."""
+    return law if isinstance(law, StepLaw) else None

@@ -1,0 +1,60 @@
+"""What the evidence says about decode graphs and the host's share of a step."""
+
+import msgspec
+
+from stepline.evidence.origin import Origin
+from stepline.model.picture import Picture
+
+
+class GraphUse(msgspec.Struct, frozen=True, kw_only=True):
+    """How decode steps were launched. Prefill lines are never counted: engines run prefill eagerly on purpose."""
+
+    graph_passes: float | None
+    eager_passes: float | None
+    graph_lines: int
+    eager_lines: int
+    setting: bool | None
+    source: str
+    origin: Origin | None
+
+    @property
+    def eager_share(self) -> float | None:
+        """Share of decode passes without a graph, by the counter or else by the log's lines; None when unseen."""
+        if self.graph_passes is not None or self.eager_passes is not None:
+            total = (self.graph_passes or 0.0) + (self.eager_passes or 0.0)
+            return (self.eager_passes or 0.0) / total if total else None
+        total_lines = self.graph_lines + self.eager_lines
+        return self.eager_lines / total_lines if total_lines else None
+
+
+def graph_use(picture: Picture) -> GraphUse:
+    """Decode graph use by counter, log lines and setting."""
+    run = picture.run
+    scrape = next(
+        (m for m in run.metrics if m.decode_graph_passes is not None or m.decode_eager_passes is not None),
+        None,
+    )
+    flags = [report.graph for report in run.decodes if report.graph is not None]
+    flags += [row.graph for row in run.step_rows if row.graph is not None]
+    setting = run.server.decode_graphs
+    eager = next((report.origin for report in run.decodes if report.graph is False), None)
+    return GraphUse(
+        graph_passes=None if scrape is None else scrape.decode_graph_passes,
+        eager_passes=None if scrape is None else scrape.decode_eager_passes,
+        graph_lines=sum(flags),
+        eager_lines=len(flags) - sum(flags),
+        setting=None if setting is None else setting.value,
+        source="decode pass counter" if scrape is not None else "decode lines of the log",
+        origin=scrape.origin if scrape is not None else eager,
+    )
+
+
+def gpu_busy_share(picture: Picture) -> tuple[float, int] | None:
+    """(busy share, samples) of the GPU at the load, else at the nearest sampled batch; None when not sampled."""
+    use = picture.gpu_use
+    if use is None and picture.load is not None and picture.gpu_use_by_running:
+        running = picture.load.running
+        use = picture.gpu_use_by_running[min(picture.gpu_use_by_running, key=lambda n: abs(n - running))]
+    if use is None or use.graphics_busy is None:
+        return None
+    return use.graphics_busy, use.samples

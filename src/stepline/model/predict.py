@@ -1,0 +1,126 @@
+"""What the rate would be after a change: the closed loop with another batch or step, as an interval."""
+
+import msgspec
+
+from stepline.model.assess import law_or_none
+from stepline.model.closed_loop import ClosedLoop, decode_only
+from stepline.model.excess import PerRequestCost
+from stepline.model.law import Interval
+from stepline.model.picture import Picture
+
+ORDINARY_GROWTH = 0.005
+"""Share of the fixed part by which a sound step grows for each further request: 0.54 % on the healthy H200 capture
+(1 to 64 running), 0.8 % on the capture with the founding fault removed (1 to 32)."""
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+    """A rate after a change, with its interval and what limits it."""
+
+    tok_s: float
+    low: float
+    high: float
+    binds_next: str
+
+
+def loop_at_load(picture: Picture) -> ClosedLoop | None:
+    """The measured closed loop, or endless decoding where no client level was measured."""
+    if picture.loop is not None:
+        return picture.loop
+    if picture.step is None:
+        return None
+    return decode_only(picture.step.running, picture.step.measured_ms)
+
+
+def step_at_larger_batch(picture: Picture, running: float) -> tuple[float, float, float] | None:
+    """(central, low, high) step in ms at a batch beyond those measured.
+
+    Low: a larger batch is never faster than the present one. Central: the measured growth per request goes on,
+    but at least that of the floor. High: twice that growth, for what no point measured (another attention or GEMM
+    regime, the next graph size).
+    """
+    step = picture.step
+    if step is None or running < step.running:
+        return None
+    law = law_or_none(picture.law)
+    growth = 0.0 if law is None else max(0.0, law.per_request_ms)
+    if picture.floors is not None:
+        growth = max(growth, picture.floors.per_request_ms)
+    if growth == 0.0:
+        return None
+    more = growth * (running - step.running)
+    return step.measured_ms + more, step.measured_ms, step.measured_ms + 2 * more
+
+
+def with_larger_batch(picture: Picture, running: float) -> Prediction | None:
+    """The rate when `running` sequences decode together instead of the present batch."""
+    loop, steps = loop_at_load(picture), step_at_larger_batch(picture, running)
+    if loop is None or steps is None:
+        return None
+    central, fast, slow = (
+        msgspec.structs.replace(loop, running=running, step_ms=step_ms) for step_ms in steps
+    )
+    return Prediction(
+        tok_s=central.tok_s, low=slow.tok_s, high=fast.tok_s, binds_next=_binds_next(picture, central)
+    )
+
+
+def with_step(
+    picture: Picture, step_ms: float, low_ms: float, high_ms: float, binds_next: str
+) -> Prediction | None:
+    """The rate when a step takes `step_ms` (between `low_ms` and `high_ms`) at the present batch."""
+    loop = loop_at_load(picture)
+    if loop is None:
+        return None
+    central, fast, slow = (
+        msgspec.structs.replace(loop, step_ms=value) for value in (step_ms, low_ms, high_ms)
+    )
+    return Prediction(tok_s=central.tok_s, low=slow.tok_s, high=fast.tok_s, binds_next=binds_next)
+
+
+def with_other_cost(picture: Picture, other_ms: float, least_ms: float) -> Prediction | None:
+    """The rate when a request costs `other_ms` beside decode steps (at best `least_ms`, at worst halfway there)."""
+    loop = picture.loop
+    if loop is None:
+        return None
+    halfway = (loop.other_ms_per_request + other_ms) / 2
+    central, fast, slow = (
+        msgspec.structs.replace(loop, other_ms_per_request=value) for value in (other_ms, least_ms, halfway)
+    )
+    return Prediction(tok_s=central.tok_s, low=slow.tok_s, high=fast.tok_s, binds_next="decode steps")
+
+
+def without_excess(picture: Picture, cost: PerRequestCost) -> Prediction | None:
+    """The rate when each request costs only what the roofline grants it. None without a floor.
+
+    The fixed part of the law stays and grows with the batch as on sound servers. The slow end takes the upper
+    interval of the fixed part, twice the ordinary growth and four times the granted bytes (a kernel at a quarter
+    of datasheet bandwidth); the fast end the lower interval, no growth and the bytes alone.
+    """
+    law = law_or_none(picture.law)
+    if law is None or cost.granted_slope_ms is None or picture.floors is None:
+        return None
+    running, granted = cost.at_running, max(0.0, cost.granted_slope_ms)
+    fixed = law.fixed_interval or Interval(0.9 * law.fixed_ms, 1.1 * law.fixed_ms)
+    ends = (
+        law.fixed_ms * (1 + ORDINARY_GROWTH * running) + 2 * granted * running,
+        fixed.low + granted * running,
+        fixed.high * (1 + 2 * ORDINARY_GROWTH * running) + 4 * granted * running,
+    )
+    floor, today = picture.floors.here.total_ms, law.step_ms(running)
+    central, fast, slow = (min(today, max(floor, step)) for step in ends)
+    after = "the fixed part of the step (weights, launches, host)"
+    if picture.loop is None:
+        after += "; prefill is not in these figures, since no client level had a steady rate"
+    return with_step(picture, central, fast, slow, after)
+
+
+def _binds_next(picture: Picture, after: ClosedLoop) -> str:
+    sizes = picture.run.server.decode_graph_sizes
+    share = after.decode_share
+    parts = []
+    if share < 0.75:
+        parts.append(f"prefill and admission, {100 * (1 - share):.0f} % of the time")
+    if sizes is not None and after.running > max(sizes.value):
+        parts.append(f"decode graphs, captured up to {max(sizes.value)} so far")
+    parts.append(f"the offered load of {after.running:g}")
+    return "; then ".join(parts)

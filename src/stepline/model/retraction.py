@@ -1,0 +1,52 @@
+"""Requests thrown out of a full KV pool, as the engine says it or as its lines show it."""
+
+import msgspec
+
+from stepline.evidence.origin import Origin
+from stepline.evidence.run import Run
+
+
+class Retractions(msgspec.Struct, frozen=True):
+    """Requests that the engine says it retracted (or preempted) in this run."""
+
+    requests: float
+    origin: Origin | None
+
+
+class LostRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A full pool, then fewer running requests while a long prefill is pending."""
+
+    running_before: int
+    running_after: int
+    pending_tokens: int
+    full_at: Origin
+    prefill_at: Origin
+
+
+def retractions(run: Run) -> Retractions | None:
+    """What lines, counters or fields say, whichever counts most; None when none of them does."""
+    events = [event for event in run.events if event.kind == "retraction"]
+    by_lines = sum(event.amount or 1.0 for event in events)
+    by_counter = max((scrape.retracted_requests or 0.0 for scrape in run.metrics), default=0.0)
+    by_field = float(max((report.retracted or 0 for report in run.decodes), default=0))
+    requests = max(by_lines, by_counter, by_field)
+    return Retractions(requests, events[0].origin if events else None) if requests else None
+
+
+def lost_request(run: Run) -> LostRequest | None:
+    """The first sign of a retraction that the log at hand does not mention; excerpts often miss the line itself."""
+    for full in run.decodes:
+        if full.pool_usage is None or full.pool_usage < 0.99:
+            continue
+        for prefill in run.prefills:
+            if prefill.seq < full.seq or prefill.running is None or prefill.running >= full.running:
+                continue
+            if prefill.pending_tokens and prefill.pending_tokens > 10 * prefill.new_tokens:
+                return LostRequest(
+                    running_before=full.running,
+                    running_after=prefill.running,
+                    pending_tokens=prefill.pending_tokens,
+                    full_at=full.origin,
+                    prefill_at=prefill.origin,
+                )
+    return None

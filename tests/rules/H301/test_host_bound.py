@@ -1,0 +1,32 @@
+from stepline.findings.outcome import CannotTell, Clear, Fired
+from tests.rules.server import Stage, check, server
+
+
+def _load(busy: float | None, graph: bool = True):
+    return [
+        Stage(running=n, step_ms=t, gpu_busy=busy, lines=9, graph=graph)
+        for n, t in ((8, 2.7), (16, 3.1), (32, 2.7))
+    ]
+
+
+def test_fires_when_the_gpu_idles_under_graphs():
+    answer = check("H301", server(_load(0.55)))
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"  # only a trace names the host's cause
+    assert any("H302" in ruled.rival for ruled in answer.ruled_out)
+    assert answer.gain is not None
+    assert answer.gain.low <= answer.gain.tok_s <= answer.gain.high
+
+
+def test_clear_when_the_gpu_is_busy():
+    assert isinstance(check("H301", server(_load(0.97))), Clear)
+
+
+def test_nearest_rival_graphs_off_takes_the_blame_itself():
+    assert isinstance(check("H301", server(_load(0.2, graph=False))), Clear)
+
+
+def test_cannot_tell_without_counters_and_says_what_the_steps_look_like():
+    answer = check("H301", server(_load(None)))
+    assert isinstance(answer, CannotTell)
+    assert "monotone" in answer.needs

@@ -1,0 +1,49 @@
+from stepline.findings.outcome import CannotTell, Clear, Fired
+from tests.rules.server import LLAMA_8B, Stage, check, diagnosed, server
+
+LINEAR = [Stage(running=n, step_ms=2.1 + 0.72 * n) for n in (1, 8, 16, 32)]
+
+
+def test_suspected_when_the_line_is_beyond_the_floor_and_the_configured_context_far_beyond_the_live():
+    answer = check("K401", server(LINEAR, context_length=1_048_576))
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"  # K403 and K404 fit the same line
+    assert {rival.rival.split()[0] for rival in answer.rivals} == {"K403", "K404"}
+
+
+def test_it_takes_the_line_from_k403():
+    diagnosis = diagnosed(server(LINEAR, context_length=1_048_576))
+    assert [finding.code for finding in diagnosis.findings] == ["K401"]
+    assert "K403" in {gap.code for gap in diagnosis.cannot_tell}
+
+
+def test_clear_when_the_configured_context_is_near_the_live_one():
+    assert isinstance(check("K401", server(LINEAR, context_length=1024)), Clear)
+
+
+def test_clear_on_a_flat_step():
+    flat = [Stage(running=n, step_ms=5.0 + 0.01 * n) for n in (1, 8, 32)]
+    assert isinstance(check("K401", server(flat, context_length=1_048_576)), Clear)
+
+
+def test_clear_when_kv_reads_explain_the_slope():
+    # 60,000 live tokens of this model are 7.9 GB a request: 1.64 ms on an H200, so 1.9 ms is honest work.
+    stages = [Stage(running=n, step_ms=5.0 + 1.9 * n, context=60_000) for n in (1, 4, 8)]
+    assert isinstance(check("K401", server(stages, context_length=131_072)), Clear)
+
+
+def test_cannot_tell_without_a_law():
+    answer = check("K401", server(LINEAR[:1], context_length=1_048_576))
+    assert isinstance(answer, CannotTell)
+
+
+def test_cannot_tell_without_a_floor_while_bytes_could_explain_it():
+    assert isinstance(
+        check("K401", server(LINEAR, model=None, context_length=1_048_576), gpu=None), CannotTell
+    )
+
+
+def test_the_models_maximum_stands_in_for_a_setting_nobody_stated():
+    assert isinstance(
+        check("K401", server(LINEAR, model={**LLAMA_8B, "max_position_embeddings": 1_048_576})), Fired
+    )

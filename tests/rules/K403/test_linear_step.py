@@ -1,0 +1,52 @@
+import msgspec
+
+from stepline.evidence.load import LeverTrial
+from stepline.evidence.origin import Origin
+from stepline.findings.outcome import CannotTell, Clear, Fired
+from tests.rules.server import Stage, check, diagnosed, server
+
+LINEAR = [Stage(running=n, step_ms=2.1 + 0.72 * n) for n in (1, 8, 16, 32)]
+
+
+def test_suspected_on_a_line_beyond_the_floor():
+    answer = check("K403", server(LINEAR, context_length=1024))
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+    assert answer.gain is not None
+    assert any("H301" in ruled.rival for ruled in answer.ruled_out)
+
+
+def test_fires_without_a_floor_when_no_memory_could_hold_the_bytes():
+    steps = [Stage(running=n, step_ms=40 + 31 * n) for n in (1, 8, 16)]
+    answer = check("K403", server(steps, model=None), gpu=None)
+    assert isinstance(answer, Fired)
+    assert any("KV reads" in ruled.rival for ruled in answer.ruled_out)
+
+
+def test_cannot_tell_without_a_floor_while_bytes_could_explain_it():
+    assert isinstance(check("K403", server(LINEAR, model=None), gpu=None), CannotTell)
+
+
+def test_nearest_rival_context_capacity_leaves_it_open():
+    answer = check("K403", server(LINEAR, context_length=1_048_576))
+    assert isinstance(answer, CannotTell)
+
+
+def test_clear_on_a_healthy_step():
+    healthy = [Stage(running=n, step_ms=t) for n, t in ((1, 4.92), (8, 5.08), (32, 5.71), (64, 6.57))]
+    assert isinstance(check("K403", server(healthy, context_length=1024)), Clear)
+
+
+def test_a_lever_pulled_in_vain_is_cited():
+    run = server(LINEAR, context_length=1024)
+    lever = LeverTrial(origin=Origin("levers.csv", 2), lever="moe marlin", running=16, before=30, after=30)
+    answer = check("K403", msgspec.structs.replace(run, levers=(lever,)))
+    assert isinstance(answer, Fired)
+    assert any("marlin" in ruled.by for ruled in answer.ruled_out)
+
+
+def test_no_finding_under_a_tenth_of_the_load():
+    diagnosis = diagnosed(
+        server([Stage(running=n, step_ms=5 + 0.02 * n) for n in (1, 8, 32)], context_length=1024)
+    )
+    assert diagnosis.findings == ()

@@ -1,0 +1,59 @@
+from stepline.evidence.load import LoadLevel
+from stepline.evidence.origin import Origin
+from stepline.findings.outcome import CannotTell, Clear, Fired
+from tests.rules.server import Stage, check, level, server
+
+CAPPED = Stage(running=8, step_ms=5.1, queued=56)
+ALONE = Stage(running=1, step_ms=4.97)
+
+
+def test_fires_confirmed_when_the_batch_stands_at_the_cap_with_a_queue():
+    run = server([ALONE, CAPPED], levels=[level(1, 197, 4.95, 24), level(64, 1465, 5.1, 4945)], max_running=8)
+    answer = check("S201", run)
+    assert isinstance(answer, Fired)
+    assert answer.status == "confirmed"
+    assert answer.gain is not None
+    assert answer.gain.low < answer.gain.tok_s < answer.gain.high
+    assert 3.8 < answer.gain.tok_s / 1465 < 5.3  # decode alone would say seven times
+    assert any("S202" in ruled.rival for ruled in answer.ruled_out)
+
+
+def test_off_by_one_below_the_cap_still_counts():
+    assert isinstance(check("S201", server([Stage(running=7, step_ms=5.1, queued=50)], max_running=8)), Fired)
+
+
+def test_suspected_without_the_cap():
+    answer = check("S201", server([CAPPED]))
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+
+
+def test_clear_when_all_offered_requests_run():
+    answer = check("S201", server([Stage(running=64, step_ms=6.6)], levels=[level(64, 6528, 7.7, 272)]))
+    assert isinstance(answer, Clear)
+
+
+def test_clear_when_the_kv_pool_is_full():
+    run = server([Stage(running=8, step_ms=5.1, queued=56, pool_usage=0.97)], max_running=8)
+    assert isinstance(check("S201", run), Clear)
+
+
+def test_clear_well_below_the_cap():
+    run = server([Stage(running=20, step_ms=5.1, queued=44)], max_running=256)
+    assert isinstance(check("S201", run), Clear)
+
+
+def test_cannot_tell_without_queue_and_offer():
+    answer = check("S201", server([Stage(running=8, step_ms=5.1, queued=None)]))
+    assert isinstance(answer, CannotTell)
+
+
+def test_cannot_tell_why_eight_run_when_only_the_client_is_known():
+    run = server(
+        [Stage(running=8, step_ms=286, queued=None, pool_usage=None)],
+        levels=[LoadLevel(origin=Origin("sweep.json"), concurrency=16, tok_s=28)],
+        model=None,
+    )
+    answer = check("S201", run, gpu=None)
+    assert isinstance(answer, CannotTell)
+    assert "queue" in answer.needs

@@ -1,0 +1,42 @@
+from stepline.findings.outcome import CannotTell, Clear, Fired
+from tests.rules.server import Stage, check, level, server
+
+FULL = Stage(running=30, step_ms=6.0, queued=34, pool_usage=0.97)
+
+
+def test_fires_confirmed_on_a_full_pool_below_the_cap():
+    answer = check("S202", server([FULL], max_running=256, kv_capacity_tokens=12000))
+    assert isinstance(answer, Fired)
+    assert answer.status == "confirmed"
+    assert any("S201" in ruled.rival for ruled in answer.ruled_out)
+
+
+def test_suspected_when_the_cap_is_unknown():
+    answer = check("S202", server([FULL]))
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+
+
+def test_fires_when_the_pool_holds_no_further_request_though_it_reads_lower():
+    run = server(
+        [Stage(running=1, step_ms=5.0), Stage(running=30, step_ms=6.0, queued=34, pool_usage=0.8)],
+        levels=[level(1, 197, 4.95, 24), level(64, 4000, 6.2, 1200)],
+        max_running=256,
+        kv_capacity_tokens=11600,
+    )
+    assert isinstance(check("S202", run), Fired)
+
+
+def test_clear_with_room_in_the_pool():
+    assert isinstance(check("S202", server([Stage(running=8, step_ms=5.1, queued=56)], max_running=8)), Clear)
+
+
+def test_a_full_pool_without_a_queue_is_clear():
+    assert isinstance(
+        check("S202", server([Stage(running=30, step_ms=6.0, queued=0, pool_usage=0.97)])), Clear
+    )
+
+
+def test_cannot_tell_without_pool_use():
+    run = server([Stage(running=8, step_ms=5.1, queued=56, pool_usage=None)], max_running=8)
+    assert isinstance(check("S202", run), CannotTell)

@@ -1,0 +1,53 @@
+"""The promises that documents make, held by tests."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from stepline.cli.main import main
+from stepline.findings.registry import RULES
+
+ROOT = Path(__file__).parents[2]
+HEADINGS = (
+    "What it means",
+    "Why it costs",
+    "Evidence needed",
+    "How it decides",
+    "What would prove it wrong",
+    "What to try",
+    "References",
+)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_every_rule_is_documented_explained_and_tested(rule, capsys):
+    page = inspect.getdoc(inspect.getmodule(rule.check))
+    assert page.startswith(f"{rule.code} {rule.codename}.")
+    assert [heading for heading in HEADINGS if f"\n{heading}:" not in page] == []
+    assert main(["explain", rule.codename.upper()]) == 0
+    assert capsys.readouterr().out.strip() == page.strip()
+    table = (ROOT / "docs" / "identifiability.md").read_text()
+    assert f"| {rule.code} {rule.codename} |" in table
+    names = [path.read_text() for path in (ROOT / "tests" / "rules" / rule.code).glob("test_*.py")]
+    assert names
+    tests = "\n".join(names)
+    assert re.search(r"isinstance\([^)]*\), Fired\)|answer, Fired\)", tests)
+    assert "Clear)" in tests
+    assert "CannotTell)" in tests
+
+
+def test_engine_names_of_metrics_and_fields_stay_in_engines():
+    names = re.compile(r"sglang:|vllm:|#running-req|num_running_reqs|server_args=")
+    elsewhere = [
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "src" / "stepline").rglob("*.py")
+        if "engines" not in path.parts and names.search(path.read_text())
+    ]
+    assert elsewhere == []
+
+
+def test_no_file_is_larger_than_one_purpose():
+    sizes = {path: len(path.read_text().splitlines()) for path in (ROOT / "src" / "stepline").rglob("*.py")}
+    assert [str(path) for path, lines in sizes.items() if lines > 500] == []
