@@ -1,5 +1,7 @@
 """From a picture to a diagnosis: every rule asked, answers ranked by recoverable rate, doubts kept beside them."""
 
+from datetime import UTC, datetime
+
 from stepline import __version__, units
 from stepline.evidence.origin import Sourced
 from stepline.evidence.run import Run
@@ -7,6 +9,7 @@ from stepline.findings import diagnosis as view
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Outcome, Rule
 from stepline.findings.registry import RULES
 from stepline.model.assess import law_or_none
+from stepline.model.drift import find_drift
 from stepline.model.host import gpu_busy_share
 from stepline.model.law import Interval, NoLaw, StepLaw
 from stepline.model.levers import lever_verdicts
@@ -42,7 +45,7 @@ def diagnose(picture: Picture) -> view.Diagnosis:
             front_end=None,
             worst=picture.phases.worst,
         ),
-        health=_health(picture.run),
+        health=_health(picture.run) + _since(picture),
         findings=findings,
         notes=tuple(_note(rule, answer) for rule, answer in notes) + _statements(picture),
         clear=tuple(
@@ -328,6 +331,18 @@ def _health(run: Run) -> tuple[view.Cited, ...]:
     if errors:
         lines.append(view.Cited(f"{errors:.0f} requests answered with a 5xx status (counter)"))
     return tuple(lines)
+
+
+def _since(picture: Picture) -> tuple[view.Cited, ...]:
+    """Since when the step changed, where the log shows it."""
+    step = picture.step
+    drift = None if step is None else find_drift(picture.windows.valid, step.running)
+    if drift is None:
+        return ()
+    clock = "" if drift.time_s is None else f" since {datetime.fromtimestamp(drift.time_s, UTC):%H:%M:%S}"
+    times = f"{units.ms(drift.before_ms)} before, {units.ms(drift.after_ms)} after"
+    text = f"steps at {drift.running} changed{clock}: {times}"
+    return (view.Cited(text, str(drift.since)),)
 
 
 def _provenance(picture: Picture) -> view.Provenance:

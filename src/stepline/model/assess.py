@@ -4,6 +4,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from stepline.errors import UnknownFact
 from stepline.evidence.origin import Sourced
 from stepline.evidence.run import ReadingDoubt, Run
@@ -38,6 +40,7 @@ of a request's life, which was up to 23 % of the streams on the healthy H200 ser
 
 def assess(run: Run, setup: Setup) -> Picture:
     """Compute the picture of a run."""
+    run = _last_start(run)
     target, missing = _target(run, setup)
     windows = decode_windows(run)
     logged = plateaus(run)
@@ -70,6 +73,27 @@ def assess(run: Run, setup: Setup) -> Picture:
         loop=loop,
         phases=_phases(load, levels),
         doubts=(*run.doubts, *_batch_doubts(levels)),
+    )
+
+
+def _last_start(run: Run) -> Run:
+    """The records since the server last became ready: two starts may be two configurations."""
+    ready = [event for event in run.events if event.kind == "ready"]
+    if len(ready) < 2:
+        return run
+    first = ready[-1].seq
+    if not any(report.seq > first for report in run.decodes):
+        return run
+    doubt = ReadingDoubt(
+        topic="restart",
+        text=f"the server started {len(ready)} times in this log; only what follows {ready[-1].origin} is used",
+        origin=ready[-1].origin,
+    )
+    return msgspec.structs.replace(
+        run,
+        decodes=tuple(report for report in run.decodes if report.seq > first),
+        prefills=tuple(report for report in run.prefills if report.seq > first),
+        doubts=(*run.doubts, doubt),
     )
 
 
