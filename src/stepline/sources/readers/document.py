@@ -1,5 +1,6 @@
 """JSON documents: `/server_info`, a model's config.json, tables of rows. Each is told by its content."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -8,15 +9,21 @@ from stepline.errors import UnreadableEvidence
 from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import EvidenceFile, Run
 from stepline.sources.engines.sglang import server_info as sglang
+from stepline.sources.lines import unwrapped
 from stepline.sources.peek import Peek, open_bytes
 from stepline.sources.readers import table
 
 MAX_BYTES = 256 << 20
+_OPENS = re.compile(rb"\s*(?:\{|\[\s*[\[{\]])")
+"""A bracket alone is no JSON: most log lines open with their time in one."""
 
 
 def recognises(peek: Peek) -> bool:
-    """True for text that opens as a JSON value and is no trace (those stream)."""
-    return not peek.binary and peek.head.lstrip()[:1] in (b"{", b"[") and b'"traceEvents"' not in peek.head
+    """True for text that opens as a JSON object or a list of them, unless a trace or a log."""
+    if peek.binary or b'"traceEvents"' in peek.head or not _OPENS.match(peek.head):
+        return False
+    first_line = peek.head.lstrip().split(b"\n", 1)[0].decode("utf-8", "replace")
+    return unwrapped(first_line) == first_line
 
 
 def read_document(peek: Peek) -> Run:
