@@ -5,7 +5,7 @@ import msgspec
 from stepline.evidence.origin import Origin
 
 
-class GpuSample(msgspec.Struct, frozen=True, kw_only=True):
+class GpuSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Mean activity of one GPU since the previous sample, each a share of 1 (NVML GPM, DCGM).
 
     `graphics_busy` is time with any work on the GPU, `sm_busy` the share of SM-cycles with a resident warp,

@@ -7,7 +7,7 @@ import msgspec
 T = TypeVar("T")
 
 
-class Origin(msgspec.Struct, frozen=True):
+class Origin(msgspec.Struct, frozen=True, gc=False):
     """The file, and the line or field in it, that a value was read from."""
 
     file: str

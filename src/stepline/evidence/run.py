@@ -8,7 +8,7 @@ from stepline.evidence.gpu import GpuSample
 from stepline.evidence.load import LeverTrial, LoadLevel, StepRow
 from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin, Sourced
-from stepline.evidence.scheduler import DecodeReport, Notice, PrefillReport, SchedulerEvent
+from stepline.evidence.scheduler import DecodeReport, GraphUse, Notice, PrefillReport, SchedulerEvent
 from stepline.evidence.server import ServerFacts
 
 SCHEMA_VERSION = 1
@@ -43,6 +43,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     prefills: tuple[PrefillReport, ...] = ()
     events: tuple[SchedulerEvent, ...] = ()
     notices: tuple[Notice, ...] = ()
+    graph_uses: tuple[GraphUse, ...] = ()
     metrics: tuple[EngineMetrics, ...] = ()
     levels: tuple[LoadLevel, ...] = ()
     step_rows: tuple[StepRow, ...] = ()

@@ -1,6 +1,5 @@
 """The first look at a file: its opening bytes, decompressed, from which readers recognise it."""
 
-import gzip
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +36,9 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
         magic = raw.read(4)
         raw.seek(0)
         if magic.startswith(GZIP_MAGIC):
-            with gzip.open(raw) as stream:
+            from isal import igzip  # noqa: PLC0415  # only compressed logs need it
+
+            with igzip.open(raw, "rb") as stream:  # type: ignore[no-untyped-call]
                 yield cast("IO[bytes]", stream)
         elif magic == ZSTD_MAGIC:
             import zstandard  # noqa: PLC0415  # only compressed logs need it

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stepline.errors import UnreadableEvidence, UsageError
+from stepline.evidence import bundle
 from stepline.evidence.merge import merge
 from stepline.evidence.run import EvidenceFile, Run
 from stepline.sources.peek import Peek, peek
@@ -39,8 +40,19 @@ def read(paths: Iterable[str | Path], on_file: Callable[[str], None] = lambda _n
         UsageError: when a path does not exist.
         UnreadableEvidence: when nothing under the paths could be read.
     """
-    runs, passed = [], []
-    for path, name in _files(paths):
+    runs: list[Run] = []
+    passed: list[EvidenceFile] = []
+    bundles, loose = _without_bundles(paths)
+    for folder in bundles:
+        on_file(str(folder))
+        try:
+            runs.append(bundle.load(folder))
+        except UnreadableEvidence as error:
+            passed.append(EvidenceFile(path=folder.name, kind=None, note=str(error)))
+    inside = {file.path for run in runs for file in run.files}
+    for path, name in loose:
+        if name in inside:
+            continue  # the bundle was made from it
         on_file(name)
         try:
             runs.append(_read_one(path, name))
@@ -67,6 +79,24 @@ def _read_one(path: Path, name: str) -> Run:
         f"{name}: no line of a known engine and no known table; expected an SGLang log, /server_info, "
         "/metrics, a model's config.json, or a CSV or JSON table of load levels"
     )
+
+
+def _without_bundles(paths: Iterable[str | Path]) -> tuple[list[Path], list[tuple[Path, str]]]:
+    """Folders that are saved bundles, and all other files."""
+    folders: list[Path] = []
+    loose: list[tuple[Path, str]] = []
+    own: set[Path] = set()
+    checked: dict[Path, bool] = {}
+    for path, name in _files(paths):
+        folder = path.parent
+        if folder not in checked:
+            checked[folder] = bundle.is_bundle(folder)
+            if checked[folder]:
+                folders.append(folder)
+                own.update(bundle.files_of(folder))
+        if path not in own and not path.name.endswith(bundle.PART):
+            loose.append((path, name))
+    return folders, loose
 
 
 def _files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str]]:

@@ -4,15 +4,25 @@ import re
 
 _SECRET = re.compile(
     r"""(?ix)
-    (?P<name> (?:admin[_-])? api[_-]?key | authorization | password | secret | (?:access|hf)[_-]?token )
-    (?P<gap> ['"]? \s* [=:\s] \s* ['"]? (?:bearer\s+)? )
-    (?P<value> (?!None\b) [^\s'",;)}]+ )
+    (?P<name> (?:admin[_-])? api[_-]?key | authorization | [a-z_]*password | [a-z_]*secret[a-z_]*
+        | (?:access|hf|auth|bearer|refresh|hub)[_-]?token )
+    (?P<gap> ['"]? \s* [=:\s] \s* ['"]? (?:(?:bearer|basic)\s+)? )
+    (?P<value> (?!None\b|null\b|\*\*\*) [^\s'",;)}]+ )
     """
 )
-_TOKEN = re.compile(r"\b(?:sk-|hf_|nvapi-|ghp_)[A-Za-z0-9_-]{8,}|(?i:bearer)\s+[A-Za-z0-9._~+/-]{8,}=*")
+_TOKEN = re.compile(
+    r"\b(?:sk-|hf_|nvapi-|ghp_|github_pat_|glpat-|AKIA|xox[bp]-)[A-Za-z0-9_-]{8,}"
+    r"|(?i:bearer)\s+[A-Za-z0-9._~+/-]{8,}=*"
+    r"|(?<=://)[^\s/:@'\"]+:[^\s/@'\"]+(?=@)"
+)
 
 
 def redact(text: str) -> str:
     """Replace every key, token and password by `[redacted]`."""
     text = _SECRET.sub(lambda m: f"{m['name']}{m['gap']}[redacted]", text)
     return _TOKEN.sub("[redacted]", text)
+
+
+def excerpt(text: str, limit: int = 400) -> str:
+    """The opening of a line as it may be kept: redacted before it is cut, so that no cut hides half a key."""
+    return redact(text.strip()[: 4 * limit])[:limit]

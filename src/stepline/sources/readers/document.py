@@ -9,17 +9,21 @@ from stepline.errors import UnreadableEvidence
 from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import EvidenceFile, Run
 from stepline.sources.engines.sglang import server_info as sglang
+from stepline.sources.lines import unwrapped
 from stepline.sources.peek import Peek, open_bytes
 from stepline.sources.readers import table
 
 MAX_BYTES = 256 << 20
-_OPENING = re.compile(rb"\s*(?:\{|\[\s*[{\[])")
-"""An object, or an array of objects or arrays: a log line opens with a bracket too, but a date follows."""
+_OPENS = re.compile(rb"\s*(?:\{|\[\s*[\[{\]])")
+"""A bracket alone is no JSON: most log lines open with their time in one."""
 
 
 def recognises(peek: Peek) -> bool:
-    """True for text that opens as a JSON object or an array of them."""
-    return not peek.binary and _OPENING.match(peek.head) is not None
+    """True for text that opens as a JSON object or a list of them, unless a trace or a log."""
+    if peek.binary or b'"traceEvents"' in peek.head or not _OPENS.match(peek.head):
+        return False
+    first_line = peek.head.lstrip().split(b"\n", 1)[0].decode("utf-8", "replace")
+    return unwrapped(first_line) == first_line
 
 
 def read_document(peek: Peek) -> Run:

@@ -3,12 +3,11 @@
 import msgspec
 
 from stepline.evidence.run import EvidenceFile, ReadingDoubt, Run
+from stepline.sources import lines
 from stepline.sources.engines.sglang.log import SglangLog
 from stepline.sources.peek import Peek, open_bytes
 
 DIALECTS = (SglangLog,)
-MAX_LINE_BYTES = 1 << 20
-"""Longer lines are cut: a start-up dump is under 30 kB, and a hostile line must not fill the memory."""
 
 
 def recognises(peek: Peek) -> bool:
@@ -22,9 +21,11 @@ def read_log(peek: Peek) -> Run:
     number, cut = 0, None
     with open_bytes(peek.path) as stream:
         try:
-            while line := stream.readline(MAX_LINE_BYTES):
-                number += 1
-                dialect.feed(number, line.decode("utf-8", "replace").rstrip("\r\n"))
+            for chunk in lines.chunks(stream):
+                for line in lines.split(lines.without_colours(chunk)):
+                    number += 1
+                    for part in lines.segments(line):
+                        dialect.feed(number, lines.unwrapped(part))
         except (EOFError, OSError) as error:
             cut = error
     run = dialect.finish()

@@ -6,61 +6,74 @@ speculation and disaggregation, so a line is read as key and value pairs, never 
 """
 
 import re
-from datetime import UTC, datetime
-
-import msgspec
+from collections.abc import Iterator, Mapping
 
 from stepline.evidence.origin import Origin
 from stepline.evidence.scheduler import DecodeReport, PrefillReport
+from stepline.sources.engines.sglang.prefix import Prefix, parse_prefix
 
-HEAD = re.compile(r"(?P<kind>Decode|Prefill) batch(?:\.| \[\d+\],|,)\s+(?P<pairs>.*)$")
+HEAD = re.compile(r"\b(?P<kind>Decode|Prefill) batch(?:\.| \[\d+\],|,)\s+")
 PAIR = re.compile(
-    r"(#?[A-Za-z][A-Za-z0-9 ._+/()-]*?):\s*(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?%?|nan%?|True|False)"
+    r"(?P<key>#?[A-Za-z][A-Za-z0-9 ._+/()-]*?):\s*"
+    r"(?P<value>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?%?|-?inf%?|nan%?|True|False)"
 )
-STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{3}))?")
-RANK = re.compile(r"\b(DP|PP)(\d+)\b")
 GRAPH_KEYS = ("cuda graph", "cpu graph", "npu graph", "musa graph")
 POOL_TOKENS = ("#token", "#full token")
 POOL_USAGES = ("token usage", "full token usage", "swa token usage", "mamba usage")
+INFLIGHT = ("#inflight-req", "#transferring-req")
+BOOTSTRAPPING = ("#bootstrap-req", "#unbootstrapped-req", "#prealloc-req")
+KNOWN_KEYS = frozenset(
+    (
+        *GRAPH_KEYS,
+        *POOL_TOKENS,
+        *POOL_USAGES,
+        *INFLIGHT,
+        *BOOTSTRAPPING,
+        *("#running-req", "#queue-req", "#retracted-req", "#transfer-req", "#host-receive-req"),
+        *("#swa token", "mamba num", "#gpu token", "#cpu token", "pre-allocated usage"),
+        *("accept len", "accept rate", "cap len", "block accept len", "gen throughput (token/s)"),
+        *("#new-seq", "#new-token", "#cached-token", "cache hit rate", "#pending-token", "#replay-token"),
+        *("#optimistic-req", "input throughput (token/s)", "fwd occupancy", "fwd+idle occupancy"),
+    )
+)
+"""Keys that the engine prints, by which a wrapped line is told from chance matches in prose."""
+_WHOLE = re.compile(r"\.\d\d%?$|True$|False$")
 
-
-class Prefix(msgspec.Struct, frozen=True):
-    """What stands before the message: time and rank tags."""
-
-    time_s: float | None
-    dp: int | None
-    pp: int | None
-
-
-def parse_prefix(text: str) -> Prefix:
-    """Read time and rank tags from whatever precedes a message; the order of the tags does not matter."""
-    stamp = STAMP.search(text)
-    time_s = None
-    if stamp:
-        moment = datetime.fromisoformat(f"{stamp[1]}T{stamp[2]}").replace(tzinfo=UTC)
-        time_s = moment.timestamp() + (int(stamp[3]) / 1000 if stamp[3] else 0.0)
-    ranks = {name: int(number) for name, number in RANK.findall(text)}
-    return Prefix(time_s, ranks.get("DP"), ranks.get("PP"))
+Report = DecodeReport | PrefillReport
 
 
 def parse_pairs(text: str) -> dict[str, str]:
-    """Every `key: value` of a batch line."""
-    return {key.strip(): value for key, value in PAIR.findall(text)}
+    """Every `key: value` of a batch line; of a line that was cut short, only the pairs that are whole.
+
+    Every release prints `#queue-req` in both lines. Where it is missing the line was cut, perhaps within the
+    last number, and only a number with the engine's two decimals is known to be whole.
+    """
+    pairs = [(match["key"].strip(), match["value"], match.end()) for match in PAIR.finditer(text)]
+    cut = not any(key == "#queue-req" for key, _, _ in pairs)
+    if cut and pairs and pairs[-1][2] == len(text.rstrip()) and not _WHOLE.search(pairs[-1][1]):
+        pairs.pop()
+    found: dict[str, str] = {}
+    for key, value, _ in pairs:
+        found.setdefault(key, value)
+    return found
 
 
-def parse_batch_line(line: str, seq: int, origin: Origin) -> DecodeReport | PrefillReport | None:
-    """Read one batch line; None when it is no batch line or too damaged to say how many requests ran."""
-    head = HEAD.search(line)
-    if head is None:
-        return None
-    pairs = parse_pairs(head["pairs"])
-    prefix = parse_prefix(line[: head.start()])
-    if head["kind"] == "Decode":
-        return _decode(pairs, prefix, seq, origin)
-    return _prefill(pairs, prefix, seq, origin)
+def parse_batch_lines(line: str) -> Iterator[tuple[str, Prefix, dict[str, str]]]:
+    """(kind, prefix, pairs) of each batch message in a line; a paste may have joined several."""
+    heads = list(HEAD.finditer(line))
+    start = 0
+    for head, following in zip(heads, [*heads[1:], None], strict=True):
+        end = following.start() if following else len(line)
+        yield head["kind"], parse_prefix(line[start : head.start()]), parse_pairs(line[head.end() : end])
+        start = head.end()
 
 
-def _decode(pairs: dict[str, str], prefix: Prefix, seq: int, origin: Origin) -> DecodeReport | None:
+def to_report(kind: str, pairs: Mapping[str, str], prefix: Prefix, seq: int, origin: Origin) -> Report | None:
+    """The record of one batch message; None when it does not say how many requests ran or were admitted."""
+    return (_decode if kind == "Decode" else _prefill)(pairs, prefix, seq, origin)
+
+
+def _decode(pairs: Mapping[str, str], prefix: Prefix, seq: int, origin: Origin) -> DecodeReport | None:
     running = _int(pairs, "#running-req")
     if running is None:
         return None
@@ -72,9 +85,10 @@ def _decode(pairs: dict[str, str], prefix: Prefix, seq: int, origin: Origin) -> 
         pp=prefix.pp,
         running=running,
         queued=_int(pairs, "#queue-req"),
-        pool_tokens=next((value for key in POOL_TOKENS if (value := _int(pairs, key)) is not None), None),
+        pool_tokens=_first(pairs, POOL_TOKENS),
         pool_usage=_fullest_pool(pairs),
         accept_length=_float(pairs, "accept len"),
+        accept_rate=_float(pairs, "accept rate"),
         graph=_graph(pairs),
         tok_s=_float(pairs, "gen throughput (token/s)"),
         retracted=_int(pairs, "#retracted-req"),
@@ -84,13 +98,10 @@ def _decode(pairs: dict[str, str], prefix: Prefix, seq: int, origin: Origin) -> 
     )
 
 
-def _prefill(pairs: dict[str, str], prefix: Prefix, seq: int, origin: Origin) -> PrefillReport | None:
+def _prefill(pairs: Mapping[str, str], prefix: Prefix, seq: int, origin: Origin) -> PrefillReport | None:
     sequences, tokens = _int(pairs, "#new-seq"), _int(pairs, "#new-token")
     if sequences is None or tokens is None:
         return None
-    inflight = [
-        value for key in ("#inflight-req", "#transferring-req") if (value := _int(pairs, key)) is not None
-    ]
     return PrefillReport(
         seq=seq,
         origin=origin,
@@ -104,27 +115,34 @@ def _prefill(pairs: dict[str, str], prefix: Prefix, seq: int, origin: Origin) ->
         queued=_int(pairs, "#queue-req"),
         pending_tokens=_int(pairs, "#pending-token"),
         pool_usage=_fullest_pool(pairs),
-        inflight=inflight[0] if inflight else None,
+        inflight=_first(pairs, INFLIGHT),
+        bootstrapping=_first(pairs, BOOTSTRAPPING),
         graph=_graph(pairs),
+        tok_s=_float(pairs, "input throughput (token/s)"),
     )
 
 
-def _fullest_pool(pairs: dict[str, str]) -> float | None:
+def _fullest_pool(pairs: Mapping[str, str]) -> float | None:
     usages = [value for key in POOL_USAGES if (value := _float(pairs, key)) is not None]
     return max(usages) if usages else None
 
 
-def _graph(pairs: dict[str, str]) -> bool | None:
+def _graph(pairs: Mapping[str, str]) -> bool | None:
     return next((pairs[key] == "True" for key in GRAPH_KEYS if key in pairs), None)
 
 
-def _int(pairs: dict[str, str], key: str) -> int | None:
+def _first(pairs: Mapping[str, str], keys: tuple[str, ...]) -> int | None:
+    return next((value for key in keys if (value := _int(pairs, key)) is not None), None)
+
+
+def _int(pairs: Mapping[str, str], key: str) -> int | None:
     value = _float(pairs, key)
-    return None if value is None else int(value)
+    return None if value is None or abs(value) > 2**53 else int(value)
 
 
-def _float(pairs: dict[str, str], key: str) -> float | None:
+def _float(pairs: Mapping[str, str], key: str) -> float | None:
     text = pairs.get(key)
-    if text is None or text.startswith("nan") or text in ("True", "False"):
+    if text is None or "nan" in text or "inf" in text or text in ("True", "False"):
         return None
-    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    return value if abs(value) < 1e300 else None

@@ -1,38 +1,42 @@
 """SGLang's server log, read line by line in one pass."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import ReadingDoubt, Run
-from stepline.evidence.scheduler import DecodeReport, EventKind, Notice, PrefillReport, SchedulerEvent
+from stepline.evidence.scheduler import DecodeReport, EventKind, PrefillReport, SchedulerEvent
 from stepline.evidence.server import ServerFacts
-from stepline.sources.engines.sglang.batch_lines import parse_batch_line, parse_prefix
-from stepline.sources.engines.sglang.settings import GIB, facts_from_settings, parse_server_args
-from stepline.sources.redact import redact
-
-MAX_TEXT = 400
-_RECOGNISE = re.compile(rb"(?:Decode|Prefill) batch[.,\s]|server_args=|max_running_requests=\d|\bsglang\b")
-_POOLS = re.compile(r"max_total_num_tokens=(\d+)")
-_POOL_FIELD = re.compile(
-    r"\b(chunked_prefill_size|max_prefill_tokens|max_running_requests|context_len)=(\d+)"
+from stepline.sources.engines.sglang.batch_lines import (
+    HEAD,
+    KNOWN_KEYS,
+    PAIR,
+    parse_batch_lines,
+    parse_pairs,
+    to_report,
 )
-_WEIGHT = re.compile(r"Load weight end\..*?mem usage=([\d.]+) GB")
-_WEIGHT_KIND = re.compile(r"Load weight end\..*?\bquant=([\w-]+)")
-_KV = re.compile(r"KV Cache is allocated\..*?#tokens: (\d+), (.*)")
-_KV_SIZE = re.compile(r"\b[KV]{1,2} size: ([\d.]+) ?GB")
-_KV_DTYPE = re.compile(r"dtype: torch\.(\w+)")
-_DECODE_GRAPH = re.compile(r"Capture (?:target decode )?(?:CUDA|cuda) graph")
-_BS = re.compile(r"\bbs ?=? ?\[([\d, ]+)\]")
+from stepline.sources.engines.sglang.prefix import Prefix, parse_prefix
+from stepline.sources.engines.sglang.settings import facts_from_settings, parse_server_args
+from stepline.sources.engines.sglang.startup import settled
+from stepline.sources.redact import excerpt
+from stepline.sources.remarks import Remarks
+
+_RECOGNISE = re.compile(
+    rb"(?:Decode|Prefill) batch[.,\s]|server_args=(?:ServerArgs\(|\{)|max_running_requests=\d|\bsglang\b"
+    rb"|Capture (?:target \w+ )?(?:CUDA|cuda) graph (?:begin|end|bs)|KV Cache is allocated\."
+)
 _RETRACT = re.compile(r"#retracted_reqs: (\d+)")
 _HTTP_5XX = re.compile(r'"POST [^"]*" 5\d\d\b')
-_NOTICE = re.compile(
-    r"(?i)fall(?:ing)? ?back|sub-?optimal|disabled because|is disabled|not available|\bslow\b"
-)
+_STARTS_ANEW = re.compile(r"^\s*(?:\(\w+ pid=|\[|\{|\d{4}-\d\d-\d\d|[IWE]\d{4} |INFO|WARNING|ERROR)")
+MAX_WRAPS = 4
+"""A batch line of 400 characters wraps into four or five on a terminal of 80 to 100 columns."""
+MAX_EVENTS = 10_000
+"""Beyond this, events are counted into the last of their kind."""
 
-_EVENTS: tuple[tuple[str, EventKind], ...] = (
+EVENTS: tuple[tuple[str, EventKind], ...] = (
     ("The server is fired up and ready to roll", "ready"),
     ("Profiling starts", "profile-start"),
     ("Profiling done", "profile-end"),
@@ -41,6 +45,7 @@ _EVENTS: tuple[tuple[str, EventKind], ...] = (
     ("OutOfMemoryError", "out-of-memory"),
     ("CUDA out of memory", "out-of-memory"),
     ("Entering DeepGEMM JIT", "jit-compile"),
+    ("Try DeepGEMM JIT Compiling", "jit-compile"),
     ("Scheduler hit an exception", "crash"),
     ("Scheduler watchdog timeout", "crash"),
 )
@@ -55,10 +60,12 @@ class SglangLog:
         self._decodes: list[DecodeReport] = []
         self._prefills: list[PrefillReport] = []
         self._events: list[SchedulerEvent] = []
-        self._notices: dict[str, Notice] = {}
         self._arguments = ServerFacts()
+        self._starts: list[Origin] = []
         self._resolved: dict[str, Any] = {}
+        self._remarks = Remarks(file)
         self._damaged: list[Origin] = []
+        self._wrapped: tuple[int, list[str]] | None = None
 
     @staticmethod
     def recognises(head: bytes) -> bool:
@@ -67,25 +74,34 @@ class SglangLog:
 
     def feed(self, number: int, line: str) -> None:
         """Take one line; `number` counts from 1."""
-        if " batch" in line and ("Decode batch" in line or "Prefill batch" in line):
+        if self._wrapped is not None and self._continues(line):
+            return
+        if " batch" in line and HEAD.search(line):
             self._feed_batch(number, line)
         else:
             self._feed_other(number, line)
 
     def finish(self) -> Run:
         """Everything read, with damaged lines counted and the first one named."""
-        doubts: tuple[ReadingDoubt, ...] = ()
+        self._unwrap()
+        doubts: list[ReadingDoubt] = []
         if self._damaged:
             first = self._damaged[0]
             text = f"{len(self._damaged)} damaged batch line(s) left out, the first at {first}"
-            doubts = (ReadingDoubt(topic="damaged-lines", text=text, origin=first),)
+            doubts.append(ReadingDoubt(topic="damaged-lines", text=text, origin=first))
+        if len(self._starts) > 1:
+            text = (
+                f"the server was started {len(self._starts)} times in this log, last at "
+                f"{self._starts[-1]}: the settings are those of the last start, records before it are not its"
+            )
+            doubts.append(ReadingDoubt(topic="restart", text=text, origin=self._starts[-1]))
         return Run(
             server=msgspec.structs.replace(self._arguments, **self._resolved),
             decodes=tuple(self._decodes),
             prefills=tuple(self._prefills),
             events=tuple(self._events),
-            notices=tuple(self._notices.values()),
-            doubts=doubts,
+            notices=self._remarks.finish(),
+            doubts=tuple(doubts),
         )
 
     @property
@@ -98,111 +114,111 @@ class SglangLog:
         return self._seq
 
     def _feed_batch(self, number: int, line: str) -> None:
-        report = parse_batch_line(line, self._next(), Origin(self._file, number))
+        messages = list(parse_batch_lines(line))
+        for kind, prefix, pairs in messages[:-1]:
+            self._take(number, kind, prefix, pairs)
+        kind, prefix, pairs = messages[-1]
+        if "#queue-req" in pairs:
+            self._take(number, kind, prefix, pairs)
+        else:
+            self._wrapped = (number, [line])
+
+    def _continues(self, line: str) -> bool:
+        """True when the line was taken as the continuation of a batch line that a terminal wrapped."""
+        if self._wrapped is None:
+            return False
+        number, parts = self._wrapped
+        if len(parts) > MAX_WRAPS or not line.strip() or _STARTS_ANEW.match(line) or HEAD.search(line):
+            self._unwrap()
+            return False
+        joined = max((parts[0] + gap + line for gap in ("", " ")), key=_known_pairs)
+        if not PAIR.search(line) and _known_pairs(joined) <= _known_pairs(parts[0]):
+            self._unwrap()
+            return False
+        self._wrapped = (number, [joined, *parts[1:], line])
+        if "#queue-req" in parse_pairs(joined):
+            self._unwrap()
+        return True
+
+    def _unwrap(self) -> None:
+        """Take a batch line that is as whole as it will get."""
+        if self._wrapped is None:
+            return
+        number, parts = self._wrapped
+        self._wrapped = None
+        kind, prefix, pairs = list(parse_batch_lines(parts[0]))[-1]
+        self._take(number, kind, prefix, pairs)
+
+    def _take(self, number: int, kind: str, prefix: Prefix, pairs: Mapping[str, str]) -> None:
+        origin = Origin(self._file, number)
+        report = to_report(kind, pairs, prefix, self._next(), origin)
         if isinstance(report, DecodeReport):
             self._decodes.append(report)
         elif report is not None:
             self._prefills.append(report)
         else:
-            self._damaged.append(Origin(self._file, number))
+            self._damaged.append(origin)
+            return
+        if "engine" not in self._resolved:
+            self._resolved["engine"] = Sourced("sglang", origin)
 
     def _feed_other(self, number: int, line: str) -> None:
-        origin = Origin(self._file, number)
-        for mark, kind in _EVENTS:
+        if "HTTP/1" in line:
+            if _HTTP_5XX.search(line):
+                self._event("disconnect", line, number)
+            return
+        for mark, kind in EVENTS:
             if mark in line:
-                self._event(kind, line, origin)
+                self._event(kind, line, number)
                 break
+        origin = Origin(self._file, number)
         if "server_args=" in line:
-            self._arguments = facts_from_settings(parse_server_args(line), self._file, number)
-        elif "max_total_num_tokens=" in line:
-            self._pools(line, origin)
-        elif "Load weight end" in line:
-            self._weights(line, origin)
-        elif "KV Cache is allocated" in line:
-            self._kv(line, origin)
-        elif "Max running requests is reset to" in line:
-            self._notice(line, origin, "other")
-        if _DECODE_GRAPH.search(line):
-            self._graph_sizes(line, origin)
-        elif "HTTP/1" in line and _HTTP_5XX.search(line):
-            self._event("disconnect", line, origin)
-        elif _NOTICE.search(line) and "server_args=" not in line:
-            self._notice(line, origin, None)
+            settings = parse_server_args(line)
+            if settings:
+                self._starts.append(origin)
+                self._resolved = {}
+                self._arguments = facts_from_settings(settings, self._file, number)
+            return
+        facts = settled(line)
+        for field, value in facts.items():
+            self._resolved[field] = Sourced(value, origin)
+        if facts:
+            self._resolved.setdefault("engine", Sourced("sglang", origin))
+        if "Max running requests is reset to" in line:
+            self._remarks.add(number, line, "other")
+        else:
+            self._remarks.feed(number, line)
 
-    def _event(self, kind: EventKind, line: str, origin: Origin) -> None:
+    def _event(self, kind: EventKind, line: str, number: int) -> None:
         amount = None
         if kind == "retraction":
             count = _RETRACT.search(line)
             amount = float(count[1]) if count else None
+        if len(self._events) >= MAX_EVENTS and self._count_into_last(kind, amount):
+            return
         self._events.append(
             SchedulerEvent(
                 seq=self._next(),
-                origin=origin,
+                origin=Origin(self._file, number),
                 kind=kind,
-                text=redact(line.strip()[:MAX_TEXT]),
-                time_s=parse_prefix(line).time_s,
+                text=excerpt(line),
+                time_s=parse_prefix(line[:200]).time_s,
                 amount=amount,
             )
         )
 
-    def _notice(self, line: str, origin: Origin, topic: Any) -> None:
-        text = redact(line.split("] ", 1)[-1].strip()[:MAX_TEXT])
-        key = text.split("Config file")[0][:80]
-        seen = self._notices.get(key)
-        if seen is not None:
-            self._notices[key] = msgspec.structs.replace(seen, repeats=seen.repeats + 1)
-            return
-        if topic is None:
-            lowered = text.lower()
-            topic = (
-                "untuned"
-                if "optimal" in lowered
-                else "fallback"
-                if "fall" in lowered
-                else "disabled"
-                if "disabled" in lowered
-                else "slow"
-                if "slow" in lowered
-                else "other"
-            )
-        self._notices[key] = Notice(origin=origin, text=text, topic=topic)
+    def _count_into_last(self, kind: EventKind, amount: float | None) -> bool:
+        for index in range(len(self._events) - 1, -1, -1):
+            event = self._events[index]
+            if event.kind == kind:
+                total = (
+                    None if event.amount is None and amount is None else (event.amount or 0) + (amount or 0)
+                )
+                self._events[index] = msgspec.structs.replace(event, repeats=event.repeats + 1, amount=total)
+                return True
+        return False
 
-    def _pools(self, line: str, origin: Origin) -> None:
-        pools = _POOLS.search(line)
-        if pools:
-            self._resolved["kv_capacity_tokens"] = Sourced(int(pools[1]), origin)
-        fields = {name: int(value) for name, value in _POOL_FIELD.findall(line)}
-        for name, field in (
-            ("max_running_requests", "max_running"),
-            ("context_len", "context_length"),
-            ("chunked_prefill_size", "chunked_prefill_tokens"),
-            ("max_prefill_tokens", "max_prefill_tokens"),
-        ):
-            if name in fields:
-                self._resolved[field] = Sourced(fields[name], origin)
-        self._resolved.setdefault("engine", Sourced("sglang", origin))
 
-    def _weights(self, line: str, origin: Origin) -> None:
-        usage = _WEIGHT.search(line)
-        if usage:
-            self._resolved["weight_bytes"] = Sourced(float(usage[1]) * GIB, origin)
-        kind = _WEIGHT_KIND.search(line)
-        if kind:
-            self._resolved["quantization"] = Sourced(kind[1], origin)
-
-    def _kv(self, line: str, origin: Origin) -> None:
-        allocated = _KV.search(line)
-        sizes = [float(value) for value in _KV_SIZE.findall(allocated[2])] if allocated else []
-        if sizes:
-            self._resolved["kv_pool_bytes"] = Sourced(sum(sizes) * GIB, origin)
-        dtype = _KV_DTYPE.search(line)
-        if dtype:
-            self._resolved["kv_dtype"] = Sourced(dtype[1], origin)
-
-    def _graph_sizes(self, line: str, origin: Origin) -> None:
-        sizes = _BS.search(line)
-        if sizes:
-            self._resolved["decode_graph_sizes"] = Sourced(
-                tuple(int(size) for size in sizes[1].split(",") if size.strip()), origin
-            )
-            self._resolved["decode_graphs"] = Sourced(value=True, origin=origin)
+def _known_pairs(text: str) -> int:
+    """How many pairs of an SGLang batch line a text holds: keys of its own form, not chance matches."""
+    return sum(1 for match in PAIR.finditer(text) if match["key"].strip() in KNOWN_KEYS)

@@ -1,12 +1,13 @@
 """SGLang's settings, however they are spelled: `/server_info`, `server_args=…` in the log, start-up lines."""
 
-import ast
 import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.server import ServerFacts
+from stepline.sources.pyrepr import parse_repr
+from stepline.sources.redact import redact
 
 T = TypeVar("T")
 
@@ -14,26 +15,14 @@ GIB = 1024**3
 DEFAULT_DECODE_LOG_INTERVAL = 40
 """`--decode-log-interval`, the same in every release read from 0.4.1 to 0.5.23."""
 
-_NAMES = (
-    "model_path|served_model_name|load_format|dtype|quantization|kv_cache_dtype|context_length|tp_size|dp_size|pp_size"
-    "|ep_size|enable_dp_attention|max_running_requests|max_total_tokens|chunked_prefill_size|max_prefill_tokens"
-    "|page_size|disable_cuda_graph|cuda_graph_max_bs|cuda_graph_max_bs_decode|cuda_graph_bs|disable_overlap_schedule"
-    "|disable_radix_cache|decode_log_interval|attention_backend|moe_runner_backend|speculative_algorithm"
-    "|speculative_num_draft_tokens|disaggregation_mode|tensor_parallel_size|data_parallel_size|pipeline_parallel_size"
-)
-_VALUE = r"'[^']*'|\[[^\]]*\]|None|True|False|-?\d+(?:\.\d+)?"
-_ARGUMENT = re.compile(rf"(?<=[({{, ])'?\b({_NAMES})'?\s*[=:]\s*({_VALUE})")
+_DUMP = re.compile(r"server_args\s*=\s*(?=ServerArgs\(|\{)")
 
 
 def parse_server_args(text: str) -> dict[str, Any]:
-    """The known settings of a `server_args=ServerArgs(k=v, …)` or `server_args={'k': v, …}` line."""
-    found: dict[str, Any] = {}
-    for name, value in _ARGUMENT.findall(text):
-        try:
-            found.setdefault(name, ast.literal_eval(value))
-        except (ValueError, SyntaxError):
-            continue
-    return found
+    """The settings of a `server_args=ServerArgs(k=v, …)` or (0.5.23) `server_args={'k': v, …}` line."""
+    dump = _DUMP.search(text)
+    settings = parse_repr(text, dump.end()) if dump else None
+    return settings if isinstance(settings, dict) else {}
 
 
 def facts_from_settings(settings: Mapping[str, Any], file: str, line: int | None = None) -> ServerFacts:
@@ -46,7 +35,8 @@ def facts_from_settings(settings: Mapping[str, Any], file: str, line: int | None
         for name in names:
             value = settings.get(name)
             if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
-                return Sourced(value, Origin(file, line, name))
+                clean = redact(value) if isinstance(value, str) else value
+                return Sourced(cast("T", clean), Origin(file, line, name))
         return None
 
     graphs = _decode_graph_settings(settings)
@@ -58,7 +48,7 @@ def facts_from_settings(settings: Mapping[str, Any], file: str, line: int | None
         tp=first(int, "tp_size", "tensor_parallel_size"),
         dp=first(int, "dp_size", "data_parallel_size"),
         pp=first(int, "pp_size", "pipeline_parallel_size"),
-        ep=first(int, "ep_size"),
+        ep=first(int, "ep_size", "expert_parallel_size"),
         dp_attention=first(bool, "enable_dp_attention"),
         context_length=first(int, "context_length"),
         max_running_requested=first(int, "max_running_requests"),
@@ -89,20 +79,25 @@ def facts_from_settings(settings: Mapping[str, Any], file: str, line: int | None
 
 def _decode_graph_settings(settings: Mapping[str, Any]) -> tuple[bool | None, tuple[int, ...] | None]:
     """(graphs on, captured sizes): 0.5.16 nests `cuda_graph_config.decode`, older ones keep flat names."""
-    if settings.get("disable_cuda_graph") is True:
+    if settings.get("disable_cuda_graph") is True or settings.get("disable_decode_cuda_graph") is True:
         return False, None
     nested = settings.get("cuda_graph_config")
     decode = nested.get("decode") if isinstance(nested, Mapping) else None
     if isinstance(decode, Mapping):
         if decode.get("backend") == "disabled":
             return False, None
-        sizes = decode.get("bs")
-        if isinstance(sizes, list) and sizes:
-            return True, tuple(int(size) for size in sizes)
-    sizes = settings.get("decode_cuda_graph_bs", settings.get("cuda_graph_bs"))
-    if isinstance(sizes, list) and sizes:
-        return True, tuple(int(size) for size in sizes)
+        if sizes := _sizes(decode.get("bs")):
+            return True, sizes
+    for name in ("decode_cuda_graph_bs", "cuda_graph_bs_decode", "cuda_graph_bs"):
+        if sizes := _sizes(settings.get(name)):
+            return True, sizes
     return (True, None) if settings.get("disable_cuda_graph") is False else (None, None)
+
+
+def _sizes(listed: object) -> tuple[int, ...]:
+    if not isinstance(listed, list) or not all(type(size) is int for size in listed):
+        return ()
+    return tuple(listed)
 
 
 def _unless_auto(value: Sourced[str] | None) -> Sourced[str] | None:
