@@ -25,7 +25,7 @@ def diagnose(picture: Picture) -> view.Diagnosis:
     """Ask every rule and put the answers together."""
     answers = [(rule, _unless_tried(rule, rule.check(picture), picture)) for rule in RULES]
     fired = [(rule, answer) for rule, answer in answers if isinstance(answer, Fired)]
-    worth = sorted((pair for pair in fired if _worth(pair[1], picture)), key=lambda pair: _rank(pair[1]))
+    worth = sorted((pair for pair in fired if _worth(pair[1], picture)), key=lambda pair: _rank(*pair))
     notes = [pair for pair in fired if pair not in worth] + worth[MAX_FINDINGS:]
     findings = tuple(_finding(rule, answer) for rule, answer in worth[:MAX_FINDINGS])
     conclusive = bool(findings) or picture.step is not None
@@ -82,10 +82,11 @@ def _worth(answer: Fired, picture: Picture) -> bool:
     return answer.recoverable_tok_s / (rate + answer.recoverable_tok_s) >= WORTH
 
 
-def _rank(answer: Fired) -> tuple[bool, float, bool]:
-    """Known cost before unknown, more before less, confirmed before suspected."""
-    cost = answer.recoverable_tok_s
-    return (cost is None, -(cost or 0.0), answer.status != "confirmed")
+def _rank(rule: Rule, answer: Fired) -> tuple[bool, bool, float, bool]:
+    """A measurement known to be at fault first, then known cost before unknown, more before less, sure before not."""
+    cost, sure = answer.recoverable_tok_s, answer.status == "confirmed"
+    at_fault = rule.code.startswith("L") and sure
+    return (not at_fault, cost is None, -(cost or 0.0), not sure)
 
 
 def _finding(rule: Rule, answer: Fired) -> view.Finding:

@@ -45,9 +45,9 @@ def assess(run: Run, setup: Setup) -> Picture:
     windows = decode_windows(run)
     logged = plateaus(run)
     levels = offered_levels(run, logged)
-    points, instrument = _points(run, windows)
+    load = _load(run, levels, logged, windows)
+    points, instrument = _points(run, windows, levels, load)
     law = fit(points, instrument)
-    load = _load(run, levels, logged, windows, points)
     step = _step(load, points, instrument, levels, windows)
     context = live_context(run, windows.usable, None if load is None else load.running)
     if context is None and setup.context_length is not None and target.configured_context is None:
@@ -162,42 +162,57 @@ def _configured_context(run: Run, setup: Setup) -> tuple[int | None, str | None]
     return None, None
 
 
-def _points(run: Run, windows: Windows) -> tuple[tuple[LawPoint, ...], str]:
-    """Level points of the best single instrument; instruments are never mixed in one law."""
+def _points(
+    run: Run, windows: Windows, levels: Sequence[OfferedLevel], load: Load | None
+) -> tuple[tuple[LawPoint, ...], str]:
+    """Level points of one instrument: the best that saw the load, else the best that saw anything.
+
+    Instruments are never mixed in one law. In order: windows free of prefill, decode lines with prefill regressed
+    out where no window is free of it, the client's median gaps, the engine's own record, what somebody wrote down.
+    """
     pure = level_points((w.running, w.step_ms, w.graph) for w in windows.usable)
     filled = regressed_points(windows.mixed, (point.running for point in pure))
-    if filled:
-        return tuple(sorted((*pure, *filled), key=lambda point: point.running)), WINDOW_FILLED
-    if pure:
-        return pure, WINDOW
-    if len(gaps := _client_gaps(run)) > 0:
-        return gaps, CLIENT_GAP
+    both = tuple(sorted((*pure, *filled), key=lambda point: point.running)) if filled else ()
     recorded = run.server.step_time_ms
-    if recorded is not None:
-        return level_points((batch, step, None) for batch, step in recorded.value.items()), RECORDED
     stated = [(row.running, row.step_ms, row.graph) for row in run.step_rows if row.step_ms is not None]
-    if stated:
-        return level_points(stated), STATED
     rates = [(row.running, 1000 * row.running / row.tok_s, row.graph) for row in run.step_rows if row.tok_s]
-    return level_points(rates), STATED_RATE
+    candidates = [
+        (pure, WINDOW),
+        (both, WINDOW_FILLED),
+        (_client_gaps(levels), CLIENT_GAP),
+        (level_points((n, step, None) for n, step in (recorded.value if recorded else {}).items()), RECORDED),
+        (level_points(stated), STATED),
+        (level_points(rates), STATED_RATE),
+    ]
+    seen = [candidate for candidate in candidates if candidate[0]]
+    if load is not None:
+        per_rank = load.running / load.ranks
+        for points, instrument in seen:
+            if point_at(points, per_rank) is not None:
+                return points, instrument
+    return seen[0] if seen else ((), WINDOW)
 
 
-def _client_gaps(run: Run) -> tuple[LawPoint, ...]:
-    """Median gaps between tokens by the batch that rate and gap imply; the median gap holds no prefill.
+def _client_gaps(levels: Sequence[OfferedLevel]) -> tuple[LawPoint, ...]:
+    """Median gaps between tokens at each level's running batch; the median gap holds no prefill.
 
     A gap longer than the time per token comes from chunks of several tokens and is no step.
     """
-    gaps = []
-    for level in run.levels:
-        gap, per_token = level.itl_ms, level.tpot_ms
-        if gap is None or level.concurrency is None or (per_token is not None and gap > 1.02 * per_token):
-            continue
-        running = level.running
-        if running is None and level.tok_s is not None and per_token is not None:
-            running = min(level.concurrency, level.tok_s * per_token / 1000)
-        if running is not None:
-            gaps.append((round(running, 1), gap, None))
-    return level_points(gaps)
+    return level_points(
+        (level.running.running, level.itl_ms, level.graph)
+        for level in levels
+        if level.disturbed is None and level.running and level.itl_ms and _one_token_each(level)
+    )
+
+
+def _one_token_each(level: OfferedLevel) -> bool:
+    return level.itl_ms is not None and (level.tpot_ms is None or level.itl_ms <= 1.05 * level.tpot_ms)
+
+
+def point_at(points: Sequence[LawPoint], running: float) -> LawPoint | None:
+    """The point at a running batch, or at one that differs by no more than requests that come and go."""
+    near = [point for point in points if abs(point.running - running) <= SAME_BATCH * running]
+    return min(near, key=lambda point: abs(point.running - running)) if near else None
 
 
 def _load(
@@ -205,7 +220,6 @@ def _load(
     levels: Sequence[OfferedLevel],
     logged: Sequence[Plateau],
     windows: Windows,
-    points: Sequence[LawPoint],
 ) -> Load | None:
     """The heaviest load measured undisturbed; without client levels, the heaviest plateau of the log with a step."""
     usable = [level for level in levels if level.disturbed is None and level.running and level.tok_s]
@@ -239,14 +253,11 @@ def _load(
             prefill_requests=best.prefill_requests,
             ranks=_ranks(run),
         )
-    if points:
-        return Load(
-            concurrency=None,
-            running=points[-1].running,
-            queued=None,
-            tok_s=None,
-            source="largest batch stated",
-        )
+    stated = [row.running for row in run.step_rows]
+    recorded = run.server.step_time_ms
+    if stated or recorded is not None:
+        largest = max([*stated, *(recorded.value if recorded is not None else {})])
+        return Load(concurrency=None, running=largest, queued=None, tok_s=None, source="largest batch stated")
     return None
 
 
@@ -264,19 +275,9 @@ def _step(
     """The step at the load's running batch (per rank), from windows; else bounded by the client's rate."""
     if load is None:
         return None
-    per_rank = load.running / load.ranks
-    here = next((point for point in points if abs(point.running - per_rank) <= SAME_BATCH * per_rank), None)
+    here = point_at(points, load.running / load.ranks)
     if here is not None:
         return _step_at(here, instrument, windows)
-    gap = _gap_at_load(load, levels)
-    if gap is not None:
-        return Step(
-            running=per_rank,
-            measured_ms=gap,
-            instrument=CLIENT_GAP,
-            disturbance="front end and network are inside; a median holds no prefill",
-            windows=1,
-        )
     rated = [level for level in levels if level.tok_s and level.running and level.disturbed is None]
     if rated:
         level = rated[-1]
@@ -311,14 +312,6 @@ def _step_at(point: LawPoint, instrument: str, windows: Windows) -> Step:
         graph=point.graph,
         upper_bound=unverified,
     )
-
-
-def _gap_at_load(load: Load, levels: Sequence[OfferedLevel]) -> float | None:
-    """The client's median gap at the load's level, when one event carries one token."""
-    level = next((level for level in levels if level.concurrency == load.concurrency), None)
-    if level is None or level.itl_ms is None or level.tpot_ms is None or level.itl_ms > 1.02 * level.tpot_ms:
-        return None
-    return level.itl_ms
 
 
 def _floors(

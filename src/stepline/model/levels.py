@@ -46,6 +46,8 @@ class OfferedLevel(msgspec.Struct, frozen=True, kw_only=True):
     input_tokens: float | None
     disturbed: str | None = None
     """Why the level's rate is no evidence; None when nothing speaks against it."""
+    graph: bool | None = None
+    """Whether decode used graphs at this level, where the log's lines agree."""
 
 
 def offered_levels(run: Run, logged: Sequence[Plateau]) -> tuple[OfferedLevel, ...]:
@@ -102,7 +104,13 @@ def _offered(
         output_tokens=output,
         input_tokens=level.input_tokens or input_tokens,
         disturbed=_disturbance(level, tok_s, output, matching),
+        graph=_graph(matching),
     )
+
+
+def _graph(matching: Sequence[Plateau]) -> bool | None:
+    shares = {plateau.graph_share for plateau in matching}
+    return True if shares == {1.0} else False if shares == {0.0} else None
 
 
 def _matching(level: LoadLevel, logged: Sequence[Plateau]) -> list[Plateau]:
@@ -135,6 +143,9 @@ def _disturbance(
         return "the profiler ran inside this level and froze the server"
     if tok_s is None:
         return "no steady window: the level has no rate"
+    if matching:
+        # The log shows what ran: requests thrown out or cut off unbalance the sum, and that is no disturbance.
+        return None
     if level.tpot_ms is None or level.ttft_ms is None or not output_tokens or not level.concurrency:
         return None
     streams = tok_s * (level.tpot_ms * (output_tokens - 1) + level.ttft_ms) / output_tokens / 1000

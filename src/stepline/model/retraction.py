@@ -33,6 +33,25 @@ def retractions(run: Run) -> Retractions | None:
     return Retractions(requests, events[0].origin if events else None) if requests else None
 
 
+WORTH = 0.05
+"""Retracted share of finished requests from which retractions count: below, they touch the tail, not the rate."""
+
+
+def retracted_share(run: Run) -> float | None:
+    """Retractions over finished requests; None when either was not counted."""
+    seen = retractions(run)
+    finished = max((scrape.finished_requests or 0.0 for scrape in run.metrics), default=0.0)
+    return seen.requests / finished if seen is not None and finished else None
+
+
+def throws_out(run: Run) -> bool:
+    """True when the pool throws running requests out often enough to count, or a full pool visibly lost one."""
+    share = retracted_share(run)
+    if share is not None:
+        return share >= WORTH
+    return retractions(run) is not None or lost_request(run) is not None
+
+
 def lost_request(run: Run) -> LostRequest | None:
     """The first sign of a retraction that the log at hand does not mention; excerpts often miss the line itself."""
     for full in run.decodes:

@@ -38,6 +38,8 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True):
     prefill_tokens: int
     prefill_requests: int
     profiled: bool
+    graph_share: float | None
+    """Share of the decode lines that used a graph; None when they do not say."""
 
 
 def profiler_intervals(run: Run) -> tuple[Interval, ...]:
@@ -59,7 +61,8 @@ def profiler_intervals(run: Run) -> tuple[Interval, ...]:
 def plateaus(run: Run) -> tuple[Plateau, ...]:
     """Group decode lines by offered load in order of time; a change of over a quarter begins a new plateau.
 
-    The queue drains at the end of a level and fills at its start, so the largest offered load of a group counts.
+    The queue drains at the end of a level and fills at its start, and streams come and go, so the upper quartile of
+    a group's offered load counts.
     """
     ranks = max(1, len({report.dp for report in run.decodes}))
     groups: list[list[DecodeReport]] = []
@@ -94,7 +97,7 @@ def _plateau(group: list[DecodeReport], ranks: int, run: Run, profiles: Iterable
     prefills = [p for p in run.prefills if first < p.seq < last]
     queued = [report.queued for report in group if report.queued is not None]
     return Plateau(
-        offered=max(_offered(report) for report in group) * ranks,
+        offered=_upper_quartile([_offered(report) for report in group]) * ranks,
         running=_median([report.running for report in group]) * ranks,
         queued=_median(queued) * ranks if queued else None,
         time=time,
@@ -102,8 +105,18 @@ def _plateau(group: list[DecodeReport], ranks: int, run: Run, profiles: Iterable
         decode_lines=len(group),
         prefill_tokens=sum(p.new_tokens for p in prefills),
         prefill_requests=sum(p.new_sequences for p in prefills),
+        graph_share=_graph_share(group),
         profiled=time is not None and any(time.overlaps(interval) for interval in profiles),
     )
+
+
+def _graph_share(group: list[DecodeReport]) -> float | None:
+    flags = [report.graph for report in group if report.graph is not None]
+    return sum(flags) / len(flags) if flags else None
+
+
+def _upper_quartile(values: list[int]) -> float:
+    return float(sorted(values)[round(0.75 * (len(values) - 1))])
 
 
 def _median(values: list[int]) -> float:

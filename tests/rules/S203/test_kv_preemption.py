@@ -6,29 +6,36 @@ from stepline.evidence.scheduler import PrefillReport, SchedulerEvent
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.server import Stage, check, server
 
-FULL = Stage(running=30, step_ms=6.0, queued=4, pool_usage=1.0)
+FULL = Stage(running=30, step_ms=6.0, queued=34, pool_usage=1.0)
 
 
-def _counters(prefilled: float, retracted: float | None = None) -> EngineMetrics:
-    return EngineMetrics(origin=Origin("metrics.txt"), prefill_tokens=prefilled, retracted_requests=retracted)
+def _counters(finished: float, retracted: float | None = None) -> EngineMetrics:
+    return EngineMetrics(
+        origin=Origin("metrics.txt"), finished_requests=finished, retracted_requests=retracted
+    )
 
 
-def _with_retraction(amount: float, prefilled: float):
-    run = server([FULL], metrics=_counters(prefilled))
+def _with_retraction(amount: float, finished: float):
+    run = server([FULL], metrics=_counters(finished))
     event = SchedulerEvent(
         seq=3, origin=Origin("server.log", 3), kind="retraction", text="Retract requests", amount=amount
     )
     return msgspec.structs.replace(run, events=(event,))
 
 
-def test_fires_when_much_of_the_prefill_is_repeated():
-    answer = check("S203", _with_retraction(40, 40000))
+def test_fires_when_one_request_in_four_is_thrown_out():
+    answer = check("S203", _with_retraction(40, 160))
     assert isinstance(answer, Fired)
     assert answer.status == "confirmed"
 
 
-def test_clear_when_few_retractions_repeat_little():
-    assert isinstance(check("S203", _with_retraction(1, 1_000_000)), Clear)
+def test_it_takes_the_full_pool_from_s202():
+    assert isinstance(check("S202", _with_retraction(40, 160)), Clear)
+    assert isinstance(check("S202", _with_retraction(1, 1000)), Fired)
+
+
+def test_clear_when_few_requests_are_touched():
+    assert isinstance(check("S203", _with_retraction(1, 1000)), Clear)
 
 
 def test_suspected_when_a_full_pool_loses_a_request_without_a_word():

@@ -43,7 +43,7 @@ from stepline.findings.outcome import (
 )
 from stepline.model.host import gpu_busy_share, graph_use
 from stepline.model.picture import Picture
-from stepline.model.predict import with_step
+from stepline.model.predict import with_launches
 
 GPU_IDLE = 0.15
 """Idle share from which the host is worth naming: healthy H200 servers read 1 to 6 % idle in the same counters."""
@@ -148,12 +148,12 @@ def _gain(picture: Picture, busy: tuple[float, int] | None) -> Gain | None:
     if busy is not None:
         # What the GPU works on in a step is what a graph replay would take; a quarter more for its own gaps.
         after = busy[0] * step.measured_ms
-        fastest = after if floors is None else min(after, floors.strict.total_ms)
+        fastest = 0.8 * after if floors is None else max(floors.strict.total_ms, 0.8 * after)
     elif floors is not None:
         after, fastest = floors.expected.total_ms / 0.6, floors.strict.total_ms
     else:
         return None
-    return gain_from(with_step(picture, after, fastest, 1.25 * after, "GPU work of the step itself"))
+    return gain_from(with_launches(picture, after, fastest, 1.25 * after, "GPU work of the step itself"))
 
 
 RULE = Rule("H302", "cuda-graph-off", "0.1.0", check)

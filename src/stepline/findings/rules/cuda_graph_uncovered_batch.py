@@ -44,7 +44,7 @@ from stepline.model.assess import law_or_none
 from stepline.model.host import gpu_busy_share, graph_use
 from stepline.model.law import LawPoint
 from stepline.model.picture import Picture
-from stepline.model.predict import with_step
+from stepline.model.predict import with_launches
 
 JUMP = 1.1
 """Step over the covered law from which it counts: windows of one level spread by under 2 % on graph steps."""
@@ -99,7 +99,9 @@ def check(picture: Picture) -> Outcome:
 
 
 def _measured(picture: Picture, eager: LawPoint, covered_ms: float) -> Fired:
-    prediction = with_step(picture, covered_ms, 0.9 * covered_ms, 1.1 * covered_ms, "the covered step law")
+    prediction = with_launches(
+        picture, covered_ms, 0.9 * covered_ms, 1.3 * covered_ms, "the covered step law"
+    )
     gain = gain_from(prediction)
     busy = gpu_busy_share(picture)
     ruled = [

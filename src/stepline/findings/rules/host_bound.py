@@ -52,6 +52,8 @@ def check(picture: Picture) -> Outcome:
     share = graph_use(picture).eager_share
     if share is not None and share >= 0.95:
         return Clear("decode graphs are off: H302 accounts for the host's time")
+    if picture.step is not None and picture.step.graph is False:
+        return Clear("steps at this batch run without a graph: H303 accounts for the host's time")
     busy = gpu_busy_share(picture)
     if busy is None:
         law = picture.law

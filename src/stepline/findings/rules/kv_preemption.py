@@ -7,11 +7,12 @@ Why it costs:
     Each retraction repeats a whole prefill; with long contexts that takes seconds, interleaved with decode.
 
 Evidence needed:
-    Retraction lines or counters; the tokens recomputed and the time they take tell the cost.
+    Retraction lines or counters, and finished requests to hold them against.
 
 How it decides:
-    Confirmed when retractions were seen and the recomputed tokens are at least 10 % of all prefill. Suspected when a
-    full pool loses a running request and a long prefill follows, without the engine saying that it retracted.
+    Confirmed when retractions are at least 5 % of the finished requests. Suspected when nobody counted requests, or
+    when a full pool loses a running request and a long prefill follows without the engine saying that it retracted.
+    The gain is that of a pool large enough for the load; S202 then stays clear, since this is its worse form.
 
 What would prove it wrong:
     No retraction in a longer window at the same load.
@@ -24,25 +25,31 @@ References:
 """
 
 from stepline import units
-from stepline.evidence.origin import Origin
+from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
     Fired,
-    Gain,
     Observation,
     Outcome,
     Proof,
     Rival,
     Rule,
+    RuledOut,
     Try,
     recovered,
 )
+from stepline.model.limits import running_limit
 from stepline.model.picture import Picture
-from stepline.model.retraction import LostRequest, lost_request, retractions
-
-WORTH = 0.1
-"""Share of prefill that is repeated from which retractions count as a cause."""
+from stepline.model.predict import with_larger_batch
+from stepline.model.retraction import (
+    WORTH,
+    LostRequest,
+    Retractions,
+    lost_request,
+    retracted_share,
+    retractions,
+)
 
 
 def check(picture: Picture) -> Outcome:
@@ -50,7 +57,7 @@ def check(picture: Picture) -> Outcome:
     run = picture.run
     seen = retractions(run)
     if seen is not None:
-        return _seen(picture, seen.requests, seen.origin)
+        return _seen(picture, seen)
     lost = lost_request(run)
     if lost is not None:
         return _inferred(lost)
@@ -64,38 +71,30 @@ def check(picture: Picture) -> Outcome:
     return CannotTell("retraction counts", "record the server's log and /metrics over the slow period")
 
 
-def _seen(picture: Picture, retracted: float, origin: Origin | None) -> Outcome:
-    run = picture.run
-    evidence = [Observation(f"{retracted:,.0f} requests were retracted from the KV pool", origin)]
-    share = None
-    prefilled = max((m.prefill_tokens or 0.0 for m in run.metrics), default=0.0) or sum(
-        p.new_tokens for p in run.prefills
-    )
-    if picture.context is not None and prefilled:
-        share = min(1.0, retracted * picture.context.tokens / prefilled)
-        evidence.append(
-            Observation(f"about {units.percent(share)} of all prefilled tokens were prefilled again")
-        )
+def _seen(picture: Picture, seen: Retractions) -> Outcome:
+    share = retracted_share(picture.run)
     if share is not None and share < WORTH:
-        return Clear(f"{retracted:,.0f} retractions repeated only {units.percent(share)} of the prefill")
-    rate, gain = picture.rate_tok_s, None
-    if share is not None and picture.loop is not None and rate is not None:
-        wasted = share * (1 - picture.loop.decode_share)
-        gain = Gain(
-            tok_s=rate / (1 - wasted),
-            low=rate,
-            high=rate / (1 - 2 * min(wasted, 0.45)),
-            binds_next="the KV pool",
-        )
+        return Clear(f"{seen.requests:,.0f} retractions are {units.percent(share)} of the finished requests")
+    evidence = [Observation(f"{seen.requests:,.0f} requests were thrown out of the KV pool", seen.origin)]
+    if share is not None:
+        evidence.append(Observation(f"that is {units.percent(share)} of the requests that finished"))
+    limit = running_limit(picture)
+    gain = None
+    if limit is not None and limit.offered is not None and limit.offered > limit.running:
+        evidence.append(Observation(f"{limit.running:g} run while {limit.offered:g} are offered"))
+        gain = gain_from(with_larger_batch(picture, limit.offered))
     return Fired(
         status="confirmed" if share is not None else "suspected",
-        headline=f"{retracted:,.0f} running requests were thrown out of a full KV pool",
+        headline=f"a full KV pool throws running requests out ({seen.requests:,.0f} so far)",
         evidence=tuple(evidence),
-        recoverable_tok_s=recovered(rate, gain),
+        recoverable_tok_s=recovered(picture.rate_tok_s, gain),
         gain=gain,
+        ruled_out=(
+            RuledOut("S201 batch-capped", "a cap queues requests; it never throws a running one out"),
+        ),
         rivals=()
         if share is not None
-        else (Rival("S204 prefill-interference", "tokens prefilled again (live context)"),),
+        else (Rival("S204 prefill-interference", "retractions against finished requests"),),
         tries=_TRIES,
         proof=_PROOF,
     )

@@ -1,4 +1,4 @@
-# ruff: noqa: E501  # an engine's lines are as long as they are
+# an engine's lines are as long as they are
 """Every variant of the batch lines, made from the templates of 0.4.1 to 0.5.23."""
 
 from dataclasses import dataclass, field
