@@ -10,6 +10,7 @@ from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import EvidenceFile, Run
 from stepline.sources.engines.sglang import server_info as sglang
 from stepline.sources.engines.vllm import server_info as vllm
+from stepline.sources.importers.registry import import_results
 from stepline.sources.lines import unwrapped
 from stepline.sources.peek import Peek, open_bytes
 from stepline.sources.readers import table
@@ -44,6 +45,9 @@ def read_document(peek: Peek) -> Run:
     if isinstance(document, dict) and _is_model_config(document):
         config = Sourced(document, Origin(peek.name))
         return Run(files=(EvidenceFile(path=peek.name, kind="model config", records=1),), model_config=config)
+    imported = import_results(document, peek.name)
+    if imported is not None:
+        return imported
     rows = table.rows_of(document)
     if rows is not None:
         return table.read_rows(rows, peek.name)

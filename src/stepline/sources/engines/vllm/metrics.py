@@ -1,8 +1,8 @@
 """vLLM's `/metrics` in the project's words (`v1/metrics/loggers.py`, 0.8.5 to 0.33).
 
-One observation of the inter-token histogram is one engine output per request: with speculation that is one
-verification, not one token. `iteration_tokens_total` is a histogram of tokens per engine step: its count is the
-number of steps that yielded output.
+One observation of the inter-token histogram is one engine output per request: with speculation one
+verification, not one token. `iteration_tokens_total` is a histogram of tokens per engine step: its count is
+the number of steps that yielded output.
 """
 
 import math
