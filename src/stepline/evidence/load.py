@@ -32,6 +32,22 @@ class LoadLevel(msgspec.Struct, frozen=True, kw_only=True):
     queued: float | None = None
     pool_usage: float | None = None
     tool: str | None = None
+    decoding: float | None = None
+    """Mean number of streams between their first and last token: the running batch as the client can tell it.
+    From request times where they are kept, else output tokens a second times the mean TPOT."""
+    in_flight: float | None = None
+    """Mean number of requests between sending and last token, as measured and not as asked for."""
+    chunk_gap_ms: float | None = None
+    """Mean gap between chunks of a stream; a chunk may hold several tokens, so this is no step."""
+    ttft_p50_ms: float | None = None
+    ttft_p99_ms: float | None = None
+    tpot_p50_ms: float | None = None
+    tpot_p99_ms: float | None = None
+    client_queue_ms: float | None = None
+    """Mean wait inside the client before sending, which the tool's latencies leave out."""
+    accept_length: float | None = None
+    cached_share: float | None = None
+    """Share of prompt tokens that the server found in its prefix cache."""
 
 
 class StepRow(msgspec.Struct, frozen=True, kw_only=True):

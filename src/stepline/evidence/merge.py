@@ -19,8 +19,8 @@ IDENTITY = ("engine", "version", "model", "tp", "context_length", "max_running")
 
 def merge(runs: Sequence[Run]) -> Run:
     """Join runs in order of trust; scheduler records keep their order, one file after the other."""
-    if not runs:
-        return Run()
+    if len(runs) < 2:
+        return runs[0] if runs else Run()
     server, doubts = runs[0].server, []
     for run in runs[1:]:
         server, more = _merge_server(server, run.server)
@@ -35,9 +35,15 @@ def merge(runs: Sequence[Run]) -> Run:
 
 def _renumber(runs: Sequence[Run], name: str) -> tuple[Any, ...]:
     """Shift `seq` so that records of different files never interleave."""
-    shifted, base = [], 0
+    shifted: list[Any] = []
+    base = 0
     for run in runs:
-        shifted += [msgspec.structs.replace(record, seq=record.seq + base) for record in getattr(run, name)]
+        records = getattr(run, name)
+        shifted += (
+            [msgspec.structs.replace(record, seq=record.seq + base) for record in records]
+            if base
+            else records
+        )
         base += (
             max(
                 (record.seq for kind in (run.decodes, run.prefills, run.events) for record in kind), default=0

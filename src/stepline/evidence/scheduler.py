@@ -1,7 +1,8 @@
 """What the engine's scheduler reports about itself, line by line.
 
 `seq` orders all scheduler records of a run; `time_s` is seconds since the epoch in the log's own time zone,
-rounded as the log rounds. `dp` and `pp` are the reporting rank where the engine has several.
+rounded as the log rounds (a log that prints no year is put into 1972: only differences count there). `dp`
+and `pp` are the reporting rank where the engine has several.
 """
 
 from typing import Literal
@@ -50,6 +51,8 @@ class DecodeReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     prefill_tok_s: float | None = None
     """Prompt tokens a second over the same interval, where the line says so."""
     prefix_hit_share: float | None = None
+    deferred: int | None = None
+    """Requests that wait for something other than room in the batch, such as a transfer of their cache."""
     accept_rate: float | None = None
     """Accepted drafts per drafted token as the engine defines it; the definition changed between releases."""
 

@@ -33,6 +33,8 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     decode_graphs: Sourced[bool] | None = None
     """False when decode graphs are switched off by setting."""
     decode_graph_sizes: Sourced[tuple[int, ...]] | None = None
+    graph_mode: Sourced[str] | None = None
+    """How the engine runs its graphs where it has several ways (vLLM's cudagraph mode)."""
     overlap_schedule: Sourced[bool] | None = None
     prefix_cache: Sourced[bool] | None = None
     chunked_prefill_tokens: Sourced[int] | None = None
@@ -42,6 +44,7 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     moe_backend: Sourced[str] | None = None
     speculative: Sourced[str] | None = None
     draft_tokens: Sourced[int] | None = None
+    """Tokens verified per request in one forward, the one that is always accepted included."""
     disaggregation: Sourced[str] | None = None
     step_time_ms: Sourced[dict[int, float]] | None = None
     """Mean step time by batch where the engine records it."""

@@ -13,7 +13,7 @@ _STRING = re.compile(r"[bru]{0,2}('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")
 _KEYWORD = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=(?!=)")
 _CALL = re.compile(r"[A-Za-z_][\w.]*\(")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
-_WORDS = {"None": None, "True": True, "False": False}
+_WORDS = {"None": None, "True": True, "False": False, "null": None, "true": True, "false": False}
 MAX_DEPTH = 20
 MAX_ENUM = 200
 

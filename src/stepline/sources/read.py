@@ -4,10 +4,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from stepline.errors import UnreadableEvidence, UsageError
 from stepline.evidence import bundle
 from stepline.evidence.merge import merge
 from stepline.evidence.run import EvidenceFile, Run
+from stepline.sources.importers.registry import PER_REQUEST
 from stepline.sources.peek import Peek, peek
 from stepline.sources.readers import document, log, prometheus, table
 
@@ -60,6 +63,7 @@ def read(paths: Iterable[str | Path], on_file: Callable[[str], None] = lambda _n
             passed.append(EvidenceFile(path=name, kind=None, note=str(error)))
     if not runs:
         raise UnreadableEvidence(_nothing_read(passed))
+    runs = _without_repeats(runs)
     runs.sort(key=_trust)
     return merge([*runs, Run(files=tuple(passed))])
 
@@ -79,6 +83,28 @@ def _read_one(path: Path, name: str) -> Run:
         f"{name}: no line of a known engine and no known table; expected an SGLang log, /server_info, "
         "/metrics, a model's config.json, or a CSV or JSON table of load levels"
     )
+
+
+def _without_repeats(runs: list[Run]) -> list[Run]:
+    """Without the levels of a per-request file that stand summed up in a result file of its folder."""
+    summed = {
+        (str(Path(level.origin.file).parent), level.tool)
+        for run in runs
+        for level in run.levels
+        if level.tool and level.origin.field != PER_REQUEST
+    }
+    return [
+        msgspec.structs.replace(
+            run,
+            levels=tuple(
+                level
+                for level in run.levels
+                if level.origin.field != PER_REQUEST
+                or (str(Path(level.origin.file).parent), level.tool) not in summed
+            ),
+        )
+        for run in runs
+    ]
 
 
 def _without_bundles(paths: Iterable[str | Path]) -> tuple[list[Path], list[tuple[Path, str]]]:

@@ -9,11 +9,14 @@ from stepline.errors import UnreadableEvidence
 from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import EvidenceFile, Run
 from stepline.sources.engines.sglang import server_info as sglang
+from stepline.sources.engines.vllm import server_info as vllm
+from stepline.sources.importers.registry import import_results
 from stepline.sources.lines import unwrapped
 from stepline.sources.peek import Peek, open_bytes
 from stepline.sources.readers import table
 
 MAX_BYTES = 256 << 20
+ENGINES = (sglang, vllm)
 _OPENS = re.compile(rb"\s*(?:\{|\[\s*[\[{\]])")
 """A bracket alone is no JSON: most log lines open with their time in one."""
 
@@ -33,14 +36,18 @@ def read_document(peek: Peek) -> Run:
         UnreadableEvidence: when it is truncated or damaged, or its content is of no known kind.
     """
     document = decode(peek)
-    if isinstance(document, dict) and sglang.recognises(document):
-        run = sglang.read_server_info(document, peek.name)
+    info = next((engine for engine in ENGINES if engine.recognises(document)), None)
+    if info is not None:
+        run: Run = info.read_server_info(document, peek.name)
         return msgspec.structs.replace(
             run, files=(EvidenceFile(path=peek.name, kind="server info", records=1),)
         )
     if isinstance(document, dict) and _is_model_config(document):
         config = Sourced(document, Origin(peek.name))
         return Run(files=(EvidenceFile(path=peek.name, kind="model config", records=1),), model_config=config)
+    imported = import_results(document, peek.name)
+    if imported is not None:
+        return imported
     rows = table.rows_of(document)
     if rows is not None:
         return table.read_rows(rows, peek.name)

@@ -2,12 +2,14 @@
 
 import msgspec
 
+from stepline.evidence.merge import merge
 from stepline.evidence.run import EvidenceFile, ReadingDoubt, Run
 from stepline.sources import lines
 from stepline.sources.engines.sglang.log import SglangLog
+from stepline.sources.engines.vllm.log import VllmLog
 from stepline.sources.peek import Peek, open_bytes
 
-DIALECTS = (SglangLog,)
+DIALECTS = (SglangLog, VllmLog)
 
 
 def recognises(peek: Peek) -> bool:
@@ -16,8 +18,11 @@ def recognises(peek: Peek) -> bool:
 
 
 def read_log(peek: Peek) -> Run:
-    """Read a whole log; what stands before a damaged tail is kept and the damage named."""
-    dialect = next(dialect for dialect in DIALECTS if dialect.recognises(peek.head))(peek.name)
+    """Read a whole log; what stands before a damaged tail is kept and the damage named.
+
+    Where two engines wrote into one file, each reads its own lines, and their two names are a contradiction.
+    """
+    dialects = [dialect(peek.name) for dialect in DIALECTS if dialect.recognises(peek.head)]
     number, cut = 0, None
     with open_bytes(peek.path) as stream:
         try:
@@ -25,12 +30,15 @@ def read_log(peek: Peek) -> Run:
                 for line in lines.split(lines.without_colours(chunk)):
                     number += 1
                     for part in lines.segments(line):
-                        dialect.feed(number, lines.unwrapped(part))
+                        text = lines.unwrapped(part)
+                        for dialect in dialects:
+                            dialect.feed(number, text)
         except (EOFError, OSError) as error:
             cut = error
-    run = dialect.finish()
+    run = merge([dialect.finish() for dialect in dialects])
     records = len(run.decodes) + len(run.prefills) + len(run.events)
-    file = EvidenceFile(path=peek.name, kind="server log", records=records, damaged=dialect.damaged)
+    damaged = sum(dialect.book.damaged for dialect in dialects)
+    file = EvidenceFile(path=peek.name, kind="server log", records=records, damaged=damaged)
     doubts = run.doubts
     if cut is not None:
         doubts += (

@@ -1,16 +1,23 @@
-"""Prometheus text, as `/metrics` answers it."""
+"""Prometheus text, as `/metrics` answers it: one scrape, or several one after the other in a file."""
 
 import re
 from collections.abc import Iterator, Mapping
 
+from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import EvidenceFile, ReadingDoubt, Run
+from stepline.sources import scrape_time
 from stepline.sources.engines.sglang import metrics as sglang
+from stepline.sources.engines.vllm import metrics as vllm
 from stepline.sources.peek import Peek, open_bytes
 
 MAX_BYTES = 256 << 20
-ENGINES = (sglang,)
+ENGINES = (sglang, vllm)
 _RECOGNISE = re.compile(rb"(?m)^# (?:HELP|TYPE) \S+ |^[a-z_]+:[a-z_]+(?:\{[^}\n]*\})? [-+0-9.eNI]")
+_SERIES = re.compile(r"(?!#)([^\s{]+(?:\{[^\n]*\})?) \S")
+_TYPE = re.compile(r"# TYPE (\S+)")
+
+Sample = tuple[str, Mapping[str, str], float]
 
 
 def recognises(peek: Peek) -> bool:
@@ -23,36 +30,86 @@ def recognises(peek: Peek) -> bool:
 
 
 def read_prometheus(peek: Peek) -> Run:
-    """One scrape of one engine; lines that cannot be read are counted and the first is named."""
+    """Every scrape of every engine in a file; unreadable lines are counted and the first is named."""
     with open_bytes(peek.path) as stream:
         text = stream.read(MAX_BYTES).decode("utf-8", "replace")
     damaged: list[int] = []
-    samples = list(_samples(text, damaged))
-    engine = next(engine for engine in ENGINES if engine.PREFIX in text)
-    record = engine.to_metrics(samples, Origin(peek.name))
+    records: list[EngineMetrics] = []
+    count = 0
+    for first_line, block in scrapes(text):
+        samples, stamp = _samples(block, first_line, damaged)
+        count += len(samples)
+        when = stamp or _time_in(block) or scrape_time.from_name(peek.name)
+        origin = Origin(peek.name, first_line if first_line > 1 else None)
+        records += [
+            engine.to_metrics(samples, origin, when)
+            for engine in ENGINES
+            if any(name.startswith(engine.PREFIX) for name, _, _ in samples)
+        ]
+    records.sort(key=lambda record: record.time_s or 0.0)
     doubts: tuple[ReadingDoubt, ...] = ()
     if damaged:
         where = f"{peek.name}:{damaged[0]}"
-        doubts = (
-            ReadingDoubt(
-                topic="damaged-lines", text=f"{len(damaged)} unreadable metric lines, the first at {where}"
-            ),
-        )
-    file = EvidenceFile(path=peek.name, kind="metrics scrape", records=len(samples), damaged=len(damaged))
-    return Run(files=(file,), metrics=(record,), doubts=doubts)
+        text = f"{len(damaged)} unreadable metric lines, the first at {where}"
+        doubts = (ReadingDoubt(topic="damaged-lines", text=text),)
+    file = EvidenceFile(path=peek.name, kind="metrics scrape", records=count, damaged=len(damaged))
+    return Run(files=(file,), metrics=tuple(records), doubts=doubts)
 
 
-def _samples(text: str, damaged: list[int]) -> Iterator[tuple[str, Mapping[str, str], float]]:
+def scrapes(text: str) -> Iterator[tuple[int, list[str]]]:
+    """(number of the first line, lines) of each scrape: a new one where a family or series comes again.
+
+    A comment that says when stands before its scrape, and so also begins one.
+    """
+    block: list[str] = []
+    seen: set[str] = set()
+    first = 1
+    for number, line in enumerate(text.split("\n"), start=1):
+        typed = _TYPE.match(line) or _SERIES.match(line)
+        again = typed is not None and typed[1] in seen
+        if seen and (again or scrape_time.from_comment(line) is not None):
+            held = _trailing_comments(block) if again else 0
+            yield first, block[: len(block) - held]
+            block, seen, first = block[len(block) - held :], set(), number - held
+        if typed:
+            seen.add(typed[1])
+        block.append(line.rstrip("\r"))
+    if any(line.strip() for line in block):
+        yield first, block
+
+
+def _trailing_comments(block: list[str]) -> int:
+    """How many comments at the end belong to what follows (`# HELP` stands before `# TYPE`)."""
+    count = 0
+    while count < len(block) and block[-1 - count].startswith("#"):
+        count += 1
+    return count
+
+
+def _time_in(block: list[str]) -> float | None:
+    return next((when for line in block[:20] if (when := scrape_time.from_comment(line)) is not None), None)
+
+
+def _samples(block: list[str], first: int, damaged: list[int]) -> tuple[list[Sample], float | None]:
+    """The samples of a scrape, and its time where samples carry one."""
     from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415  # heavy, only for scrapes
 
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        if "_bucket{" in line:
+    samples: list[Sample] = []
+    stamp: float | None = None
+    for number, line in enumerate(block, start=first):
+        if not line.strip() or line.startswith("#") or "_bucket{" in line:
             continue  # histograms are used by sum and count; buckets are nine lines in ten
         try:
             for family in text_string_to_metric_families(line):
                 for sample in family.samples:
-                    yield sample.name, sample.labels, sample.value
+                    samples.append((sample.name, sample.labels, sample.value))
+                    if sample.timestamp is not None:
+                        stamp = _seconds(float(sample.timestamp))
         except (ValueError, IndexError):
             damaged.append(number)
+    return samples, stamp
+
+
+def _seconds(timestamp: float) -> float:
+    """The text format writes milliseconds, OpenMetrics seconds; the parser divides by a thousand."""
+    return timestamp if timestamp > 1e8 else timestamp * 1000

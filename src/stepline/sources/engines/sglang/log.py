@@ -2,14 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
-import msgspec
-
-from stepline.evidence.origin import Origin, Sourced
-from stepline.evidence.run import ReadingDoubt, Run
-from stepline.evidence.scheduler import DecodeReport, EventKind, PrefillReport, SchedulerEvent
-from stepline.evidence.server import ServerFacts
+from stepline.evidence.run import Run
+from stepline.evidence.scheduler import EventKind
 from stepline.sources.engines.sglang.batch_lines import (
     HEAD,
     KNOWN_KEYS,
@@ -21,8 +16,7 @@ from stepline.sources.engines.sglang.batch_lines import (
 from stepline.sources.engines.sglang.prefix import Prefix, parse_prefix
 from stepline.sources.engines.sglang.settings import facts_from_settings, parse_server_args
 from stepline.sources.engines.sglang.startup import settled
-from stepline.sources.redact import excerpt
-from stepline.sources.remarks import Remarks
+from stepline.sources.logbook import LogBook
 
 _RECOGNISE = re.compile(
     rb"(?:Decode|Prefill) batch[.,\s]|server_args=(?:ServerArgs\(|\{)|max_running_requests=\d|\bsglang\b"
@@ -33,9 +27,6 @@ _HTTP_5XX = re.compile(r'"POST [^"]*" 5\d\d\b')
 _STARTS_ANEW = re.compile(r"^\s*(?:\(\w+ pid=|\[|\{|\d{4}-\d\d-\d\d|[IWE]\d{4} |INFO|WARNING|ERROR)")
 MAX_WRAPS = 4
 """A batch line of 400 characters wraps into four or five on a terminal of 80 to 100 columns."""
-MAX_EVENTS = 10_000
-"""Beyond this, events are counted into the last of their kind."""
-
 EVENTS: tuple[tuple[str, EventKind], ...] = (
     ("The server is fired up and ready to roll", "ready"),
     ("Profiling starts", "profile-start"),
@@ -55,16 +46,7 @@ class SglangLog:
     """Collects records from the lines of one log file."""
 
     def __init__(self, file: str) -> None:
-        self._file = file
-        self._seq = 0
-        self._decodes: list[DecodeReport] = []
-        self._prefills: list[PrefillReport] = []
-        self._events: list[SchedulerEvent] = []
-        self._arguments = ServerFacts()
-        self._starts: list[Origin] = []
-        self._resolved: dict[str, Any] = {}
-        self._remarks = Remarks(file)
-        self._damaged: list[Origin] = []
+        self.book = LogBook(file, "sglang")
         self._wrapped: tuple[int, list[str]] | None = None
 
     @staticmethod
@@ -82,36 +64,9 @@ class SglangLog:
             self._feed_other(number, line)
 
     def finish(self) -> Run:
-        """Everything read, with damaged lines counted and the first one named."""
+        """Everything read."""
         self._unwrap()
-        doubts: list[ReadingDoubt] = []
-        if self._damaged:
-            first = self._damaged[0]
-            text = f"{len(self._damaged)} damaged batch line(s) left out, the first at {first}"
-            doubts.append(ReadingDoubt(topic="damaged-lines", text=text, origin=first))
-        if len(self._starts) > 1:
-            text = (
-                f"the server was started {len(self._starts)} times in this log, last at "
-                f"{self._starts[-1]}: the settings are those of the last start, records before it are not its"
-            )
-            doubts.append(ReadingDoubt(topic="restart", text=text, origin=self._starts[-1]))
-        return Run(
-            server=msgspec.structs.replace(self._arguments, **self._resolved),
-            decodes=tuple(self._decodes),
-            prefills=tuple(self._prefills),
-            events=tuple(self._events),
-            notices=self._remarks.finish(),
-            doubts=tuple(doubts),
-        )
-
-    @property
-    def damaged(self) -> int:
-        """Batch lines that could not be read."""
-        return len(self._damaged)
-
-    def _next(self) -> int:
-        self._seq += 1
-        return self._seq
+        return self.book.finish()
 
     def _feed_batch(self, number: int, line: str) -> None:
         messages = list(parse_batch_lines(line))
@@ -150,73 +105,34 @@ class SglangLog:
         self._take(number, kind, prefix, pairs)
 
     def _take(self, number: int, kind: str, prefix: Prefix, pairs: Mapping[str, str]) -> None:
-        origin = Origin(self._file, number)
-        report = to_report(kind, pairs, prefix, self._next(), origin)
-        if isinstance(report, DecodeReport):
-            self._decodes.append(report)
-        elif report is not None:
-            self._prefills.append(report)
+        report = to_report(kind, pairs, prefix, self.book.next_seq(), self.book.at(number))
+        if report is None:
+            self.book.damage(number)
         else:
-            self._damaged.append(origin)
-            return
-        if "engine" not in self._resolved:
-            self._resolved["engine"] = Sourced("sglang", origin)
+            self.book.add(report)
 
     def _feed_other(self, number: int, line: str) -> None:
         if "HTTP/1" in line:
             if _HTTP_5XX.search(line):
-                self._event("disconnect", line, number)
+                self.book.event("disconnect", line, number, parse_prefix(line[:200]).time_s)
             return
         for mark, kind in EVENTS:
             if mark in line:
-                self._event(kind, line, number)
+                count = _RETRACT.search(line) if kind == "retraction" else None
+                amount = float(count[1]) if count else None
+                self.book.event(kind, line, number, parse_prefix(line[:200]).time_s, amount)
                 break
-        origin = Origin(self._file, number)
         if "server_args=" in line:
-            settings = parse_server_args(line)
-            if settings:
-                self._starts.append(origin)
-                self._resolved = {}
-                self._arguments = facts_from_settings(settings, self._file, number)
+            if settings := parse_server_args(line):
+                self.book.begin(number)
+                self.book.configure(facts_from_settings(settings, self.book.file, number))
             return
-        facts = settled(line)
-        for field, value in facts.items():
-            self._resolved[field] = Sourced(value, origin)
-        if facts:
-            self._resolved.setdefault("engine", Sourced("sglang", origin))
+        if facts := settled(line):
+            self.book.settle(facts, number)
         if "Max running requests is reset to" in line:
-            self._remarks.add(number, line, "other")
+            self.book.remarks.add(number, line, "other")
         else:
-            self._remarks.feed(number, line)
-
-    def _event(self, kind: EventKind, line: str, number: int) -> None:
-        amount = None
-        if kind == "retraction":
-            count = _RETRACT.search(line)
-            amount = float(count[1]) if count else None
-        if len(self._events) >= MAX_EVENTS and self._count_into_last(kind, amount):
-            return
-        self._events.append(
-            SchedulerEvent(
-                seq=self._next(),
-                origin=Origin(self._file, number),
-                kind=kind,
-                text=excerpt(line),
-                time_s=parse_prefix(line[:200]).time_s,
-                amount=amount,
-            )
-        )
-
-    def _count_into_last(self, kind: EventKind, amount: float | None) -> bool:
-        for index in range(len(self._events) - 1, -1, -1):
-            event = self._events[index]
-            if event.kind == kind:
-                total = (
-                    None if event.amount is None and amount is None else (event.amount or 0) + (amount or 0)
-                )
-                self._events[index] = msgspec.structs.replace(event, repeats=event.repeats + 1, amount=total)
-                return True
-        return False
+            self.book.remarks.feed(number, line)
 
 
 def _known_pairs(text: str) -> int:

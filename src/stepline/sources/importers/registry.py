@@ -1,0 +1,62 @@
+"""Which importer a JSON document belongs to: one file and one line of this explicit list for each."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from stepline.evidence.load import LoadLevel, StepRow
+from stepline.evidence.origin import Origin
+from stepline.evidence.run import EvidenceFile, Run
+from stepline.sources.importers import (
+    aiperf,
+    guidellm,
+    inference_perf,
+    inferencex,
+    sglang_bench,
+    vllm_bench,
+)
+
+PER_REQUEST = "requests"
+"""Origin field of a level that was summed up here from a tool's per-request file."""
+ONE_RESULT = (inferencex, aiperf, inference_perf, vllm_bench, sglang_bench)
+"""Importers of one level an object, the most particular first."""
+
+
+def import_results(document: Any, file: str) -> Run | None:
+    """The load levels in another tool's result file; None when no importer knows it."""
+    if guidellm.recognises(document):
+        return _run(list(guidellm.read_levels(document, file)), file, guidellm.TOOL)
+    if aiperf.recognises_rows(document):
+        level = aiperf.read_rows(document, Origin(file, None, PER_REQUEST))
+        return _run([level], file, aiperf.TOOL)
+    rows = document if isinstance(document, list) else [document]
+    tool = next((one for one in ONE_RESULT if rows and one.recognises(rows[0])), None)
+    if tool is None:
+        return None
+    made = [
+        tool.read_level(row, Origin(file, None, f"[{index}]" if len(rows) > 1 else None))
+        for index, row in enumerate(rows)
+        if tool.recognises(row)
+    ]
+    run = _run(made, file, tool.TOOL)
+    return _with_server(run, tool, rows, file)
+
+
+def _with_server(run: Run, tool: Any, rows: list[Mapping[str, Any]], file: str) -> Run:
+    """What the results say about the server, where all of them can only speak of one."""
+    if tool is inferencex and len(rows) == 1:
+        return msgspec.structs.replace(run, server=inferencex.read_server(rows[0], file))
+    if tool is sglang_bench and (server := sglang_bench.read_server(rows[0], file)) is not None:
+        return msgspec.structs.replace(run, server=server.server, metrics=server.metrics)
+    return run
+
+
+def _run(made: list[Any], file: str, tool: str) -> Run:
+    levels = tuple(one for one in made if isinstance(one, LoadLevel))
+    steps = tuple(one for one in made if isinstance(one, StepRow))
+    count = len(levels) + len(steps)
+    evidence = EvidenceFile(
+        path=file, kind="load levels", note=tool, records=count, damaged=len(made) - count
+    )
+    return Run(files=(evidence,), levels=levels, step_rows=steps)
