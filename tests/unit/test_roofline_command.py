@@ -12,9 +12,8 @@ from stepline.facts.catalogue import find_model
 
 def call(*words: str) -> int:
     parser = argparse.ArgumentParser()
-    roofline.add_parser(parser.add_subparsers())
-    args = parser.parse_args(["roofline", *words])
-    return int(args.run(args))
+    roofline.add_arguments(parser)
+    return roofline.run(parser.parse_args(words))
 
 
 def test_the_table_names_every_component(capsys: pytest.CaptureFixture[str]) -> None:

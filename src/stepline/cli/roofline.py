@@ -51,13 +51,8 @@ class Roofline(msgspec.Struct, frozen=True, kw_only=True):
     not_counted: tuple[str, ...]
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command to the parser of `stepline`."""
-    parser = subparsers.add_parser(
-        "roofline",
-        help="least time of a decode step from config, GPU and layout",
-        description="The floor of a decode step: bytes over bandwidth, FLOPs over peak, latency.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `roofline`."""
     parser.add_argument("model", metavar="MODEL", help="bundled name, hub id, config.json or model folder")
     parser.add_argument("--gpu", required=True, metavar="NAME", help="as drivers or people call it")
     parser.add_argument("--tp", type=int, default=1, metavar="N", help="tensor parallel GPUs")
@@ -78,7 +73,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--json", metavar="FILE", help="write JSON there, - for stdout")
     parser.add_argument("--html", metavar="FILE", help="write a page that needs no network")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -46,11 +46,12 @@ def parse_pairs(text: str) -> dict[str, str]:
     """Every `key: value` of a batch line; of a line that was cut short, only the pairs that are whole.
 
     Every release prints `#queue-req` in both lines. Where it is missing the line was cut, perhaps within the
-    last number, and only a number with the engine's two decimals is known to be whole.
+    last number, and only a number with the engine's two decimals is known to be whole. A lone pair is what somebody
+    quoted, not what a cut left.
     """
     pairs = [(match["key"].strip(), match["value"], match.end()) for match in PAIR.finditer(text)]
     cut = not any(key == "#queue-req" for key, _, _ in pairs)
-    if cut and pairs and pairs[-1][2] == len(text.rstrip()) and not _WHOLE.search(pairs[-1][1]):
+    if cut and len(pairs) > 1 and pairs[-1][2] == len(text.rstrip()) and not _WHOLE.search(pairs[-1][1]):
         pairs.pop()
     found: dict[str, str] = {}
     for key, value, _ in pairs:
