@@ -14,6 +14,7 @@ VERBS = {
     "fit": "the step law of a table of running batch and step time",
     "explain": "a rule's own page",
     "demo": "diagnose a recorded slow server, no GPU and no network needed",
+    "score": "how often the diagnosis is right over labelled cases",
     "schema": "the JSON Schema of --json",
 }
 

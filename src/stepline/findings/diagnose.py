@@ -82,11 +82,13 @@ def _worth(answer: Fired, picture: Picture) -> bool:
     return answer.recoverable_tok_s / (rate + answer.recoverable_tok_s) >= WORTH
 
 
-def _rank(rule: Rule, answer: Fired) -> tuple[bool, bool, float, bool]:
-    """A measurement known to be at fault first, then known cost before unknown, more before less, sure before not."""
-    cost, sure = answer.recoverable_tok_s, answer.status == "confirmed"
-    at_fault = rule.code.startswith("L") and sure
-    return (not at_fault, cost is None, -(cost or 0.0), not sure)
+def _rank(rule: Rule, answer: Fired) -> tuple[bool, bool, float, bool, bool]:
+    """Known cost before unknown, more before less, sure before not, causes before doubts of the measurement.
+
+    A measurement known to be at fault comes before all: the other numbers rest on it.
+    """
+    cost, sure, doubt = answer.recoverable_tok_s, answer.status == "confirmed", rule.code.startswith("L")
+    return (not (doubt and sure), cost is None, -(cost or 0.0), not sure, doubt)
 
 
 def _finding(rule: Rule, answer: Fired) -> view.Finding:

@@ -18,6 +18,8 @@ from stepline.model.timeline import Plateau
 LITTLE_TOLERANCE = 0.15
 """Share of the streams that Little's law may miss. Undisturbed levels of the four H200 captures miss 1 to 10 %
 (medians stand for means); levels in which a profiler ran miss 20 to 86 %."""
+RAMP_SHARE = 0.5
+"""A run of few requests ramps up and drains: of two rounds of streams, half a round is missing on average."""
 
 Route = Literal["scheduler log", "stated in the table", "metrics gauge", "rate × time per token"]
 
@@ -150,7 +152,8 @@ def _disturbance(
         return None
     streams = tok_s * (level.tpot_ms * (output_tokens - 1) + level.ttft_ms) / output_tokens / 1000
     missing = 1 - streams / level.concurrency
-    if missing > LITTLE_TOLERANCE:
+    ramps = RAMP_SHARE * level.concurrency / level.requests if level.requests else 0.0
+    if missing > LITTLE_TOLERANCE + ramps:
         return (
             f"rate and latencies account for {streams:.1f} of {level.concurrency:g} streams: "
             "the server stood still for part of this level"

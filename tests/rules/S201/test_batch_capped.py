@@ -57,3 +57,23 @@ def test_cannot_tell_why_eight_run_when_only_the_client_is_known():
     answer = check("S201", run, gpu=None)
     assert isinstance(answer, CannotTell)
     assert "queue" in answer.needs
+
+
+def test_suspected_from_a_benchmark_alone_when_requests_plainly_queue():
+    # 64.0 of 256 run by rate × time per token, and first tokens take 66 s: cap or pool, nobody says.
+    levels = [
+        level(1, 173, 5.1, 670),
+        LoadLevel(
+            origin=Origin("bench.json"),
+            concurrency=256,
+            tok_s=2132,
+            tpot_ms=30.0,
+            ttft_ms=66040,
+            output_tokens=1024,
+            requests=512,
+        ),
+    ]
+    answer = check("S201", server([], levels=levels, model=None), gpu=None)
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+    assert any("S202" in rival.rival for rival in answer.rivals)

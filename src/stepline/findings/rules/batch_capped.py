@@ -64,7 +64,7 @@ def check(picture: Picture) -> Outcome:
         return Clear(f"all {limit.offered:g} offered requests run ({limit.running:g} in the engine)")
     if limit.kind == "kv":
         return Clear("the KV pool, not a cap, limits the batch (S202)")
-    if limit.waiting is None and limit.cap is None:
+    if limit.waiting is None and limit.cap is None and not _queue_seen(picture):
         return CannotTell(
             f"why {limit.running:.3g} of {limit.offered:g} run: neither queue nor cap is shown",
             "read max_running_requests in /server_info and #queue-req in the log",
@@ -74,6 +74,12 @@ def check(picture: Picture) -> Outcome:
             f"{limit.running:g} run below the cap of {limit.cap:g}: something else holds requests back"
         )
     return _fired(picture, limit)
+
+
+def _queue_seen(picture: Picture) -> bool:
+    """True when first tokens of the load come later than under light load by more than decode takes."""
+    phases = picture.phases
+    return phases.queue_ms is not None and phases.decode_ms is not None and phases.queue_ms > phases.decode_ms
 
 
 def _fired(picture: Picture, limit: RunningLimit) -> Fired:
