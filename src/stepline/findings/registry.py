@@ -3,6 +3,7 @@
 from stepline.errors import UsageError
 from stepline.findings.outcome import Rule
 from stepline.findings.rules import (
+    attention_occupancy,
     batch_capped,
     cold_start,
     context_capacity_work,
@@ -27,6 +28,7 @@ RULES: tuple[Rule, ...] = (
     cuda_graph_off.RULE,
     cuda_graph_uncovered_batch.RULE,
     context_capacity_work.RULE,
+    attention_occupancy.RULE,
     linear_step.RULE,
 )
 

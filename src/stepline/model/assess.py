@@ -26,6 +26,7 @@ from stepline.model.windows import Windows, decode_windows
 
 WINDOW = "decode windows (log)"
 WINDOW_FILLED = "decode lines (log), prefill regressed out where no window is free of it"
+INTERVAL = "means over a fixed time (log)"
 CLIENT_GAP = "median gap between tokens (client)"
 RECORDED = "engine's own step times"
 STATED = "step times as stated"
@@ -180,6 +181,7 @@ def _points(
         (pure, WINDOW),
         (both, WINDOW_FILLED),
         (_client_gaps(levels), CLIENT_GAP),
+        (level_points((w.running, w.step_ms, w.graph) for w in windows.bounded), INTERVAL),
         (level_points((n, step, None) for n, step in (recorded.value if recorded else {}).items()), RECORDED),
         (level_points(stated), STATED),
         (level_points(rates), STATED_RATE),
@@ -295,7 +297,9 @@ def _step(
 
 def _step_at(point: LawPoint, instrument: str, windows: Windows) -> Step:
     unverified = instrument == WINDOW and not windows.valid
-    if unverified:
+    if instrument == INTERVAL:
+        disturbance = "prefill and changes of batch are inside: the step is at most this"
+    elif unverified:
         disturbance = "the start of the window was not seen: a prefill or a gap may be inside"
     elif instrument in (WINDOW, WINDOW_FILLED):
         disturbance = "none seen: windows with prefill, batch changes or the profiler inside were left out"
@@ -310,7 +314,7 @@ def _step_at(point: LawPoint, instrument: str, windows: Windows) -> Step:
         disturbance=disturbance,
         windows=point.windows,
         graph=point.graph,
-        upper_bound=unverified,
+        upper_bound=unverified or instrument == INTERVAL,
     )
 
 

@@ -21,7 +21,9 @@ LITTLE_TOLERANCE = 0.15
 RAMP_SHARE = 0.5
 """A run of few requests ramps up and drains: of two rounds of streams, half a round is missing on average."""
 
-Route = Literal["scheduler log", "stated in the table", "metrics gauge", "rate × time per token"]
+Route = Literal[
+    "scheduler log", "stated in the table", "streams past their first token", "rate × time per token"
+]
 
 
 class BatchRoute(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,7 +134,11 @@ def _routes(level: LoadLevel, matching: Sequence[Plateau], tok_s: float | None) 
         )
     if level.running is not None:
         routes.append(BatchRoute(route="stated in the table", running=level.running, origin=level.origin))
-    if tok_s is not None and level.tpot_ms is not None:
+    if level.decoding is not None:
+        routes.append(
+            BatchRoute(route="streams past their first token", running=level.decoding, origin=level.origin)
+        )
+    if level.decoding is None and tok_s is not None and level.tpot_ms is not None:
         running = tok_s * level.tpot_ms / 1000
         routes.append(BatchRoute(route="rate × time per token", running=running, origin=level.origin))
     return tuple(routes)

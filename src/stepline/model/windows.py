@@ -3,9 +3,12 @@
 A decode line reports the tokens since the previous decode line over the wall time since then, so a prefill, an
 idle gap, a change of batch or a profiler in between sits inside that time. Only a line whose predecessor is a
 decode line of the same rank with the same running batch, with nothing between the two, gives a step:
-`step = running × accept length / rate` (SGLang `log_decode_stats`, all releases from 0.4.1 to 0.5.23).
+`step = running × accept length / rate` (SGLang `log_decode_stats`, all releases from 0.4.1 to 0.5.23). Engines that print means
+over a fixed time (vLLM, ten seconds) give a step only where no prompt was computed in it; one line per forward
+gives it as it stands.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -41,6 +44,8 @@ class DecodeWindow(msgspec.Struct, frozen=True, kw_only=True):
     accept_length: float
     graph: bool | None
     pool_tokens: int | None
+    count: int = 1
+    """Windows of one kind that this one stands for."""
 
 
 class MixedLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +64,8 @@ class Windows(msgspec.Struct, frozen=True, kw_only=True):
 
     valid: tuple[DecodeWindow, ...]
     unverified: tuple[DecodeWindow, ...]
+    bounded: tuple[DecodeWindow, ...]
+    """Means over a fixed time with prefill inside: the step is at most theirs."""
     mixed: tuple[MixedLine, ...]
     discarded: dict[Reason, int]
 
@@ -72,20 +79,27 @@ def decode_windows(run: Run) -> Windows:
     """Sort every decode line into valid, unverified or left out with a reason."""
     valid: list[DecodeWindow] = []
     unverified: list[DecodeWindow] = []
+    bounded: list[DecodeWindow] = []
     mixed: list[MixedLine] = []
     discarded: Counter[Reason] = Counter()
     for stream in _streams(run):
         mixed += _mixed_lines(stream)
         for report, reason in _judge(stream):
-            if reason is None and report.tok_s:
+            if reason is None:
                 valid.append(_window(report))
-            elif reason == "start not seen" and report.tok_s:
+            elif reason == "start not seen" and report.instrument == "window" and report.tok_s:
                 unverified.append(_window(report))
                 discarded[reason] += 1
             elif reason is not None:
                 discarded[reason] += 1
+                if report.instrument == "interval" and report.tok_s and report.running:
+                    bounded.append(_window(report))
     return Windows(
-        valid=tuple(valid), unverified=tuple(unverified), mixed=tuple(mixed), discarded=dict(discarded)
+        valid=tuple(valid),
+        unverified=tuple(unverified),
+        bounded=tuple(bounded),
+        mixed=tuple(mixed),
+        discarded=dict(discarded),
     )
 
 
@@ -169,19 +183,21 @@ _EVENT_REASONS: dict[str, Reason] = {
 def _reason(
     report: DecodeReport, previous: DecodeReport | None, between: Reason | None, *, profiling: bool
 ) -> Reason | None:
-    if not report.tok_s or report.running == 0:
+    if report.running == 0 or not (report.tok_s or report.step_ms):
         return "no rate"
     if profiling or between == "profiler running":
         return "profiler running"
+    if report.instrument == "step":
+        return "prefill inside" if report.prefill_tokens else None
+    if report.instrument == "interval" and report.prefill_tok_s != 0:
+        return "prefill inside"
     if between is not None:
         return between
     if previous is None:
         return "start not seen"
     if previous.running != report.running:
         return "batch changed"
-    if _lines_missing(report, previous):
-        return "start not seen"
-    return None
+    return "start not seen" if _lines_missing(report, previous) else None
 
 
 def _lines_missing(report: DecodeReport, previous: DecodeReport) -> bool:
@@ -189,6 +205,8 @@ def _lines_missing(report: DecodeReport, previous: DecodeReport) -> bool:
 
     The log's clock has whole seconds, so a window of up to 1.5 s cannot be told from a cut.
     """
+    if report.instrument != "window" or report.windows > 1:
+        return False
     if report.time_s is None or previous.time_s is None or not report.tok_s or not previous.tok_s:
         return False
     elapsed = report.time_s - previous.time_s
@@ -200,7 +218,9 @@ _WINDOW_STEPS = 40
 
 def _window(report: DecodeReport) -> DecodeWindow:
     accept = report.accept_length or 1.0
-    assert report.tok_s  # noqa: S101  # callers pass lines with a rate
+    step_ms = report.step_ms
+    if step_ms is None:
+        step_ms = 1000 * report.running * accept / (report.tok_s or math.nan)
     return DecodeWindow(
         origin=report.origin,
         seq=report.seq,
@@ -208,8 +228,9 @@ def _window(report: DecodeReport) -> DecodeWindow:
         dp=report.dp,
         running=report.running,
         queued=report.queued,
-        step_ms=report.step_ms or 1000 * report.running * accept / report.tok_s,
+        step_ms=step_ms,
         accept_length=accept,
         graph=report.graph,
         pool_tokens=report.pool_tokens,
+        count=report.windows,
     )

@@ -1,0 +1,119 @@
+"""K402 attention-occupancy.
+
+What it means:
+    Decode attention reads the KV cache with too few blocks: the grid does not fill the GPU, mostly because the cache of
+    a sequence is not split among them.
+
+Why it costs:
+    The step grows with context several times faster than the bytes need, worst at small batches and long contexts.
+
+Evidence needed:
+    Steps of one running batch over a wide span of contexts, and the model. To confirm: a trace with grids, or an A/B
+    of the attention backend or its number of KV splits.
+
+How it decides:
+    On one machine cache and weights come from the same memory. The cache is read over three times slower than the
+    weights, and what that costs at the longest context is at least 10 % of the step.
+
+What would prove it wrong:
+    Another attention backend with the same slope, or a grid that fills the SMs.
+
+What to try:
+    Another attention backend, or more KV splits (`--triton-attention-num-kv-splits`).
+
+References:
+    sgl-project/sglang pull request 27786 and issue 2271; Dao et al., "Flash-Decoding", 2023
+"""
+
+from stepline import units
+from stepline.findings.cite import gain_from
+from stepline.findings.outcome import (
+    CannotTell,
+    Clear,
+    Fired,
+    Observation,
+    Outcome,
+    Proof,
+    Rival,
+    Rule,
+    RuledOut,
+    Try,
+    recovered,
+)
+from stepline.model.context_law import CacheRead, ContextLaw, cache_read, context_laws
+from stepline.model.picture import Picture
+from stepline.model.predict import with_step
+
+SLOWER = 3.0
+"""Cache over weight read time per byte from which attention is at fault: a sound backend reads its cache 0.9 to 1.1
+times as slowly (FlashInfer, H100, 1k to 32k tokens), two without splits 6 and 10 times (sglang 27786 and 2271)."""
+WORTH = 0.1
+
+
+def check(picture: Picture) -> Outcome:
+    """Decide whether attention reads its cache too slowly."""
+    laws = context_laws(picture.run, picture.windows.usable)
+    if not laws:
+        return CannotTell(
+            "steps of one batch over contexts at least four times apart",
+            "stepline diagnose URL (a short and a long prompt at one batch)",
+        )
+    law = max(laws, key=lambda candidate: candidate.per_ktoken_ms * candidate.longest)
+    read = cache_read(law, picture.target)
+    if law.per_ktoken_ms <= 0:
+        return Clear(f"the step does not grow from {law.shortest:,.0f} to {law.longest:,.0f} tokens")
+    if read is None:
+        return CannotTell("bytes of cache and weights: a dense model's config.json", "give --model")
+    excess_ms = law.per_ktoken_ms * law.longest / 1000 * (1 - 1 / read.slower)
+    if read.slower < SLOWER or excess_ms < WORTH * law.last_ms:
+        return Clear(
+            f"from {law.shortest:,.0f} to {law.longest:,.0f} tokens the cache is read "
+            f"{units.times(read.slower)} as slowly as the weights"
+        )
+    return _fired(picture, law, read, law.last_ms - excess_ms)
+
+
+def _fired(picture: Picture, law: ContextLaw, read: CacheRead, sound_ms: float) -> Fired:
+    step = picture.step
+    gain = None
+    if step is not None and step.running == law.running:
+        gain = gain_from(
+            with_step(
+                picture,
+                min(step.measured_ms, sound_ms),
+                min(step.measured_ms, 0.9 * sound_ms),
+                min(step.measured_ms, 1.2 * sound_ms),
+                "weights and the rest of the step",
+            )
+        )
+    return Fired(
+        status="suspected",
+        headline=f"attention reads its cache {units.times(read.slower)} more slowly than the step reads its weights",
+        evidence=(
+            Observation(
+                f"at {law.running:g} running the step grows from {units.ms(law.first_ms)} at {law.shortest:,.0f} tokens "
+                f"to {units.ms(law.last_ms)} at {law.longest:,.0f} ({law.points} points, {law.instrument})"
+            ),
+            Observation(
+                f"that is {units.size(read.cache_bytes_s)}/s of cache, where the weights come at "
+                f"{units.size(read.weight_bytes_s)}/s or more"
+            ),
+        ),
+        recoverable_tok_s=recovered(picture.rate_tok_s, gain),
+        gain=gain,
+        ruled_out=(
+            RuledOut("KV reads as such", "the same memory delivers the weights several times faster"),
+        ),
+        rivals=(
+            Rival(
+                "K404 kernel-fallback", "a trace: which attention kernel runs, and its grid against the SMs"
+            ),
+        ),
+        tries=(
+            Try("another attention backend, or more KV splits", "a restart; small numerical differences"),
+        ),
+        proof=Proof("stepline compare BEFORE AFTER at one long context, with either backend", 60.0),
+    )
+
+
+RULE = Rule("K402", "attention-occupancy", "0.1.0", check)
