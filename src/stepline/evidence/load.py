@@ -48,6 +48,11 @@ class LoadLevel(msgspec.Struct, frozen=True, kw_only=True):
     accept_length: float | None = None
     cached_share: float | None = None
     """Share of prompt tokens that the server found in its prefix cache."""
+    requests_s: float | None = None
+    """Finished requests a second."""
+    arm: str | None = None
+    """Which configuration of several in one table, as `flag=value`; levels of different arms are of different
+    servers and never one sweep."""
 
 
 class StepRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +76,11 @@ class LeverTrial(msgspec.Struct, frozen=True, kw_only=True):
     before: float
     after: float
     measure: Literal["tok_s", "ms"] = "tok_s"
+    value_before: str | None = None
+    """Value of the changed setting before, where the table says it; `lever` names the value after."""
+    context_tokens: float | None = None
+    condition: str | None = None
+    """Workload under which both were measured, in the table's own word."""
 
     @property
     def speedup(self) -> float:

@@ -3,9 +3,9 @@
 A decode line reports the tokens since the previous decode line over the wall time since then, so a prefill, an
 idle gap, a change of batch or a profiler in between sits inside that time. Only a line whose predecessor is a
 decode line of the same rank with the same running batch, with nothing between the two, gives a step:
-`step = running × accept length / rate` (SGLang `log_decode_stats`, all releases from 0.4.1 to 0.5.23). Engines that print means
-over a fixed time (vLLM, ten seconds) give a step only where no prompt was computed in it; one line per forward
-gives it as it stands.
+`step = running × accept length / rate` (SGLang `log_decode_stats`, all releases from 0.4.1 to 0.5.23).
+Engines that print means over a fixed time (vLLM, ten seconds) give a step only where no prompt was computed in it;
+one line per forward gives it as it stands.
 """
 
 import math

@@ -79,8 +79,13 @@ def _read_one(path: Path, name: str) -> Run:
             return reader.read(opening)
     if opening.binary:
         raise UnreadableEvidence(f"{name}: a binary file, no evidence that stepline reads")
+    if columns := table.columns_of(opening):
+        named = ", ".join(columns[:8])
+        raise UnreadableEvidence(
+            f"{name}: a table whose columns ({named}) name no load level, step, lever or GPU counter"
+        )
     raise UnreadableEvidence(
-        f"{name}: no line of a known engine and no known table; expected an SGLang log, /server_info, "
+        f"{name}: no line of a known engine and no known table; expected a server's log, /server_info, "
         "/metrics, a model's config.json, or a CSV or JSON table of load levels"
     )
 

@@ -91,7 +91,7 @@ def _fired(picture: Picture, law: ContextLaw, read: CacheRead, sound_ms: float) 
         headline=f"attention reads its cache {units.times(read.slower)} more slowly than the step reads its weights",
         evidence=(
             Observation(
-                f"at {law.running:g} running the step grows from {units.ms(law.first_ms)} at {law.shortest:,.0f} tokens "
+                f"at {law.running:g} running a step grows from {units.ms(law.first_ms)} at {law.shortest:,.0f} tokens "
                 f"to {units.ms(law.last_ms)} at {law.longest:,.0f} ({law.points} points, {law.instrument})"
             ),
             Observation(

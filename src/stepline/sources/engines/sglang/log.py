@@ -19,7 +19,8 @@ from stepline.sources.engines.sglang.startup import settled
 from stepline.sources.logbook import LogBook
 
 _RECOGNISE = re.compile(
-    rb"(?:Decode|Prefill) batch[.,\s]|server_args=(?:ServerArgs\(|\{)|max_running_requests=\d|\bsglang\b"
+    rb"(?:Decode|Prefill) batch[.,\s]|server_args=(?:ServerArgs\(|\{)|max_running_requests=\d"
+    rb"|\bsglang[./:](?:srt|launch_server|:)|\bsglang serve\b"
     rb"|Capture (?:target \w+ )?(?:CUDA|cuda) graph (?:begin|end|bs)|KV Cache is allocated\."
 )
 _RETRACT = re.compile(r"#retracted_reqs: (\d+)")
