@@ -9,11 +9,12 @@ import msgspec
 
 
 class Lever(msgspec.Struct, frozen=True):
-    """A pattern for a lever's name, what pulling it acts on, and the rule codes it would remove."""
+    """A pattern for a lever's name, what pulling it acts on, the rule codes it removes and those it brings about."""
 
     pattern: str
     acts_on: str
-    causes: tuple[str, ...]
+    causes: tuple[str, ...] = ()
+    caused: tuple[str, ...] = ()
 
 
 @cache

@@ -6,13 +6,13 @@ from stepline import __version__, units
 from stepline.evidence.origin import Sourced
 from stepline.evidence.run import Run
 from stepline.findings import diagnosis as view
-from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Outcome, Rule
+from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Rule
 from stepline.findings.registry import RULES
+from stepline.findings.tried import with_trials
 from stepline.model.assess import law_or_none
 from stepline.model.drift import find_drift
 from stepline.model.host import gpu_busy_share
 from stepline.model.law import Interval, NoLaw, StepLaw
-from stepline.model.levers import lever_verdicts
 from stepline.model.picture import Picture
 from stepline.model.tensor import tensor_statement
 
@@ -23,7 +23,7 @@ MAX_FINDINGS = 5
 
 def diagnose(picture: Picture) -> view.Diagnosis:
     """Ask every rule and put the answers together."""
-    answers = [(rule, _unless_tried(rule, rule.check(picture), picture)) for rule in RULES]
+    answers = [(rule, with_trials(rule, rule.check(picture), picture)) for rule in RULES]
     fired = [(rule, answer) for rule, answer in answers if isinstance(answer, Fired)]
     worth = sorted((pair for pair in fired if _worth(pair[1], picture)), key=lambda pair: _rank(*pair))
     notes = [pair for pair in fired if pair not in worth] + worth[MAX_FINDINGS:]
@@ -63,15 +63,6 @@ def diagnose(picture: Picture) -> view.Diagnosis:
         doubts=tuple(view.Doubt(topic=doubt.topic, text=doubt.text) for doubt in picture.doubts),
         provenance=_provenance(picture),
     )
-
-
-def _unless_tried(rule: Rule, answer: Outcome, picture: Picture) -> Outcome:
-    """A suspected cause whose lever was pulled in vain is clear, by the number that says so."""
-    if isinstance(answer, Fired) and answer.status == "suspected":
-        for verdict in lever_verdicts(picture.run):
-            if rule.code in verdict.causes:
-                return Clear(f"ruled out by a lever tried: {verdict.by}; it acts on {verdict.acts_on}")
-    return answer
 
 
 def _worth(answer: Fired, picture: Picture) -> bool:

@@ -15,6 +15,7 @@ from stepline.findings.rules import (
     linear_step,
     prefill_interference,
     queue_not_decode,
+    spec_not_paying,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -24,6 +25,7 @@ RULES: tuple[Rule, ...] = (
     kv_capacity_bound.RULE,
     kv_preemption.RULE,
     prefill_interference.RULE,
+    spec_not_paying.RULE,
     host_bound.RULE,
     cuda_graph_off.RULE,
     cuda_graph_uncovered_batch.RULE,

@@ -26,6 +26,7 @@ from stepline.model.windows import Windows, decode_windows
 
 WINDOW = "decode windows (log)"
 WINDOW_FILLED = "decode lines (log), prefill regressed out where no window is free of it"
+TPOT = "time per token (client)"
 INTERVAL = "means over a fixed time (log)"
 CLIENT_GAP = "median gap between tokens (client)"
 RECORDED = "engine's own step times"
@@ -182,6 +183,7 @@ def _points(
         (both, WINDOW_FILLED),
         (_client_gaps(levels), CLIENT_GAP),
         (level_points((w.running, w.step_ms, w.graph) for w in windows.bounded), INTERVAL),
+        (_times_per_token(levels), TPOT),
         (level_points((n, step, None) for n, step in (recorded.value if recorded else {}).items()), RECORDED),
         (level_points(stated), STATED),
         (level_points(rates), STATED_RATE),
@@ -207,6 +209,18 @@ def _client_gaps(levels: Sequence[OfferedLevel]) -> tuple[LawPoint, ...]:
     )
 
 
+def _times_per_token(levels: Sequence[OfferedLevel]) -> tuple[LawPoint, ...]:
+    """Mean time per token at levels whose running batch somebody stated; prefill of others is inside."""
+    return level_points(
+        (level.running.running, level.tpot_ms, level.graph)
+        for level in levels
+        if level.disturbed is None
+        and level.tpot_ms
+        and level.running
+        and level.running.route == "stated in the table"
+    )
+
+
 def _one_token_each(level: OfferedLevel) -> bool:
     return level.itl_ms is not None and (level.tpot_ms is None or level.itl_ms <= 1.05 * level.tpot_ms)
 
@@ -224,7 +238,7 @@ def _load(
     windows: Windows,
 ) -> Load | None:
     """The heaviest load measured undisturbed; without client levels, the heaviest plateau of the log with a step."""
-    usable = [level for level in levels if level.disturbed is None and level.running and level.tok_s]
+    usable = [level for level in levels if level.disturbed is None and level.running]
     stepped = {window.running for window in windows.usable}
     offers = [p for p in logged if p.running / _ranks(run) in stepped] or list(logged)
     if usable:
@@ -254,6 +268,16 @@ def _load(
             source=f"heaviest stretch of the log ({best.decode_lines} decode lines)",
             prefill_requests=best.prefill_requests,
             ranks=_ranks(run),
+        )
+    batches = [level for level in levels if level.running]
+    if batches and batches[-1].running is not None:
+        level = batches[-1]
+        return Load(
+            concurrency=None,
+            running=batches[-1].running.running,
+            queued=level.queued,
+            tok_s=None,
+            source=f"running batch as stated ({level.origin})",
         )
     stated = [row.running for row in run.step_rows]
     recorded = run.server.step_time_ms
@@ -297,7 +321,7 @@ def _step(
 
 def _step_at(point: LawPoint, instrument: str, windows: Windows) -> Step:
     unverified = instrument == WINDOW and not windows.valid
-    if instrument == INTERVAL:
+    if instrument in (INTERVAL, TPOT):
         disturbance = "prefill and changes of batch are inside: the step is at most this"
     elif unverified:
         disturbance = "the start of the window was not seen: a prefill or a gap may be inside"
@@ -314,7 +338,7 @@ def _step_at(point: LawPoint, instrument: str, windows: Windows) -> Step:
         disturbance=disturbance,
         windows=point.windows,
         graph=point.graph,
-        upper_bound=unverified or instrument == INTERVAL,
+        upper_bound=unverified or instrument in (INTERVAL, TPOT),
     )
 
 

@@ -57,10 +57,12 @@ class OfferedLevel(msgspec.Struct, frozen=True, kw_only=True):
 def offered_levels(run: Run, logged: Sequence[Plateau]) -> tuple[OfferedLevel, ...]:
     """Every client level in order of concurrency, matched with the plateaus of the scheduler's log."""
     output_tokens, input_tokens = _mean_lengths(run)
+    # Arms of a comparison are different servers: the first is the one under diagnosis.
+    arm = run.levels[0].arm if run.levels else None
     levels = [
         _offered(level, logged, output_tokens, input_tokens)
         for level in run.levels
-        if level.concurrency is not None and level.concurrency > 0
+        if level.arm == arm and (level.concurrency or level.running)
     ]
     return tuple(sorted(levels, key=lambda level: level.concurrency))
 
@@ -84,7 +86,7 @@ def _mean_lengths(run: Run) -> tuple[float | None, float | None]:
 def _offered(
     level: LoadLevel, logged: Sequence[Plateau], output_tokens: float | None, input_tokens: float | None
 ) -> OfferedLevel:
-    concurrency = level.concurrency or 0.0
+    concurrency = level.concurrency or (level.running or 0.0) + (level.queued or 0.0)
     output = level.output_tokens or output_tokens
     tok_s = level.tok_s
     if tok_s is None and level.tok_s_per_request is not None and level.running is not None:
@@ -149,8 +151,10 @@ def _disturbance(
 ) -> str | None:
     if any(plateau.profiled for plateau in matching):
         return "the profiler ran inside this level and froze the server"
-    if tok_s is None:
+    if tok_s is None and (level.running is None or level.tpot_ms is None):
         return "no steady window: the level has no rate"
+    if tok_s is None:
+        return None
     if matching:
         # The log shows what ran: requests thrown out or cut off unbalance the sum, and that is no disturbance.
         return None

@@ -1,5 +1,7 @@
 """Levers already tried are evidence: what changed nothing did not bind."""
 
+import math
+
 import msgspec
 
 from stepline.evidence.load import LeverTrial
@@ -21,18 +23,23 @@ class LeverVerdict(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin
 
 
-def lever_verdicts(run: Run) -> tuple[LeverVerdict, ...]:
-    """Every tried lever that gained nothing at the largest batch it was tried at.
+def decisive_trials(run: Run) -> tuple[LeverTrial, ...]:
+    """For each lever the trial at the largest batch; of several there, the one with the largest effect.
 
-    One that helps at 1 and not at 16 removed a cost that does not bind at 16.
+    A lever that helps at 1 and not at 16 removed a cost that does not bind at 16.
     """
-    largest: dict[str, LeverTrial] = {}
+    decisive: dict[str, LeverTrial] = {}
     for trial in run.levers:
-        known = largest.get(trial.lever)
-        if known is None or _batch(trial) > _batch(known):
-            largest[trial.lever] = trial
+        known = decisive.get(trial.lever)
+        if known is None or (_batch(trial), _effect(trial)) > (_batch(known), _effect(known)):
+            decisive[trial.lever] = trial
+    return tuple(decisive.values())
+
+
+def lever_verdicts(run: Run) -> tuple[LeverVerdict, ...]:
+    """Every tried lever that gained nothing where it counts."""
     verdicts = []
-    for trial in largest.values():
+    for trial in decisive_trials(run):
         lever = find_lever(trial.lever)
         change = trial.speedup - 1
         if lever is None or change > NO_CHANGE:
@@ -48,6 +55,10 @@ def lever_verdicts(run: Run) -> tuple[LeverVerdict, ...]:
             )
         )
     return tuple(verdicts)
+
+
+def _effect(trial: LeverTrial) -> float:
+    return abs(math.log(trial.speedup))
 
 
 def _batch(trial: LeverTrial) -> float:

@@ -25,10 +25,10 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def loop_at_load(picture: Picture) -> ClosedLoop | None:
-    """The measured closed loop, or endless decoding where no client level was measured."""
+    """The measured closed loop, endless decoding where no client level was measured, None without a true step."""
     if picture.loop is not None:
         return picture.loop
-    if picture.step is None:
+    if picture.step is None or picture.step.upper_bound:
         return None
     return decode_only(picture.step.running, picture.step.measured_ms)
 

@@ -1,7 +1,10 @@
 """Requests thrown out of a full KV pool, as the engine says it or as its lines show it."""
 
+from itertools import pairwise
+
 import msgspec
 
+from stepline.evidence.load import LoadLevel
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 
@@ -49,7 +52,34 @@ def throws_out(run: Run) -> bool:
     share = retracted_share(run)
     if share is not None:
         return share >= WORTH
-    return retractions(run) is not None or lost_request(run) is not None
+    return retractions(run) is not None or lost_request(run) is not None or find_cliff(run) is not None
+
+
+FULL = 0.95
+"""Pool use from which a request that grows by a page may need another's room."""
+CLIFF = 2.0
+"""Jump of the time per token, over the growth of the batch, that no kernel makes for one more request."""
+
+
+class Cliff(msgspec.Struct, frozen=True):
+    """Two neighbouring load levels between which the pool filled and the time per token jumped."""
+
+    before: LoadLevel
+    after: LoadLevel
+
+
+def find_cliff(run: Run) -> Cliff | None:
+    """The first such pair; running requests must have been thrown out between them."""
+    filled = [
+        level for level in run.levels if level.pool_usage is not None and level.tpot_ms and level.running
+    ]
+    for before, after in pairwise(filled):
+        more = (after.running or 0.0) / (before.running or 1.0)
+        slower = (after.tpot_ms or 0.0) / (before.tpot_ms or 1.0)
+        fills = (before.pool_usage or 0.0) < FULL <= (after.pool_usage or 0.0)
+        if fills and more <= 1.5 and slower >= CLIFF * more:
+            return Cliff(before, after)
+    return None
 
 
 def lost_request(run: Run) -> LostRequest | None:

@@ -42,6 +42,8 @@ class DecodeWindow(msgspec.Struct, frozen=True, kw_only=True):
     queued: int | None
     step_ms: float
     accept_length: float
+    speculative: bool
+    """True when the line states an accept length, which engines do only while they speculate."""
     graph: bool | None
     pool_tokens: int | None
     count: int = 1
@@ -230,6 +232,7 @@ def _window(report: DecodeReport) -> DecodeWindow:
         queued=report.queued,
         step_ms=step_ms,
         accept_length=accept,
+        speculative=report.accept_length is not None,
         graph=report.graph,
         pool_tokens=report.pool_tokens,
         count=report.windows,

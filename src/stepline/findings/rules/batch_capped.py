@@ -107,7 +107,7 @@ def _fired(picture: Picture, limit: RunningLimit) -> Fired:
     ruled_out, rivals = _rivals(limit)
     return Fired(
         status="confirmed" if certain else "suspected",
-        headline=f"a cap holds the batch at {limit.running:g} of {offered:g} offered requests",
+        headline=f"a cap holds the batch at {limit.running:.3g} of {offered:g} offered requests",
         evidence=tuple(evidence),
         recoverable_tok_s=recovered(picture.rate_tok_s, gain),
         gain=gain,
@@ -129,7 +129,7 @@ def _running(picture: Picture, running: float, offered: float) -> Observation:
         {level.concurrency for level in picture.levels if level.concurrency > running} | {offered}
     )
     return Observation(
-        f"{running:g} requests run while {' and '.join(f'{load:g}' for load in beyond)} are offered"
+        f"{running:.3g} requests run while {' and '.join(f'{load:g}' for load in beyond)} are offered"
     )
 
 

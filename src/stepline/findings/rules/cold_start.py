@@ -25,6 +25,7 @@ References:
 """
 
 from stepline import units
+from stepline.evidence.load import LoadLevel
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
@@ -92,11 +93,19 @@ def check(picture: Picture) -> Outcome:
     )
 
 
+def _same_load(first: LoadLevel, later: LoadLevel) -> bool:
+    """True when nothing that the table states tells two levels apart."""
+    told = ("concurrency", "input_tokens", "output_tokens", "arm", "request_rate_s", "running")
+    return all(getattr(first, name) == getattr(later, name) for name in told)
+
+
 def _slower_first_time(picture: Picture) -> Fired | None:
     """A level that was measured again later and read faster."""
+    if picture.run.levers:
+        return None  # rows of a comparison differ by more than time
     order = [level for level in picture.run.levels if level.concurrency is not None and level.tok_s]
     for index, first in enumerate(order):
-        again = [later for later in order[index + 1 :] if later.concurrency == first.concurrency]
+        again = [later for later in order[index + 1 :] if _same_load(first, later)]
         if not again or first.tok_s is None:
             continue
         best = max(level.tok_s or 0.0 for level in again)

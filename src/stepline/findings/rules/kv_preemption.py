@@ -10,8 +10,9 @@ Evidence needed:
     Retraction lines or counters, and finished requests to hold them against.
 
 How it decides:
-    Confirmed when retractions are at least 5 % of the finished requests. Suspected when nobody counted requests, or
-    when a full pool loses a running request and a long prefill follows without the engine saying that it retracted.
+    Confirmed when retractions are at least 5 % of the finished requests. Suspected when nobody counted requests, when
+    a full pool loses a running request and a long prefill follows without the engine saying that it retracted, or when
+    the time per token jumps as the pool fills.
     The gain is that of a pool large enough for the load; S202 then stays clear, since this is its worse form.
 
 What would prove it wrong:
@@ -44,8 +45,10 @@ from stepline.model.picture import Picture
 from stepline.model.predict import with_larger_batch
 from stepline.model.retraction import (
     WORTH,
+    Cliff,
     LostRequest,
     Retractions,
+    find_cliff,
     lost_request,
     retracted_share,
     retractions,
@@ -61,6 +64,9 @@ def check(picture: Picture) -> Outcome:
     lost = lost_request(run)
     if lost is not None:
         return _inferred(lost)
+    cliff = find_cliff(run)
+    if cliff is not None:
+        return _fell_off(cliff)
     counted = any(m.retracted_requests is not None for m in run.metrics)
     usages = [d.pool_usage for d in run.decodes if d.pool_usage is not None]
     if counted or (usages and max(usages) < 0.9) or len(run.decodes) > 20:
@@ -95,6 +101,29 @@ def _seen(picture: Picture, seen: Retractions) -> Outcome:
         rivals=()
         if share is not None
         else (Rival("S204 prefill-interference", "retractions against finished requests"),),
+        tries=_TRIES,
+        proof=_PROOF,
+    )
+
+
+def _fell_off(cliff: Cliff) -> Fired:
+    before, after = cliff.before, cliff.after
+    slower = units.times((after.tpot_ms or 0.0) / (before.tpot_ms or 1.0))
+    return Fired(
+        status="suspected",
+        headline=f"time per token jumps {slower} as the KV pool fills",
+        evidence=tuple(
+            Observation(
+                f"{units.ms(level.tpot_ms or 0.0)} a token at {level.running:g} running, the pool "
+                f"{units.percent(level.pool_usage or 0.0)} full",
+                level.origin,
+            )
+            for level in (before, after)
+        ),
+        ruled_out=(
+            RuledOut("K403 linear-step", f"no kernel takes {slower} as long for so little more batch"),
+        ),
+        rivals=(Rival("S202 kv-capacity-bound", "retraction or preemption counts"),),
         tries=_TRIES,
         proof=_PROOF,
     )

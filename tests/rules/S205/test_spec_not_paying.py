@@ -1,0 +1,53 @@
+import msgspec
+
+from stepline.evidence.load import LeverTrial
+from stepline.evidence.origin import Origin
+from stepline.evidence.run import Run
+from stepline.findings.outcome import CannotTell, Clear, Fired
+from tests.rules.server import Stage, check, diagnosed, server
+
+
+def _with_spec(step_ms: float, accept: float, plain_ms: float | None):
+    """Six windows that speculate and, if asked, six at the same batch that do not."""
+    stages = [Stage(running=4, step_ms=step_ms / accept, lines=6)]
+    stages += [] if plain_ms is None else [Stage(running=4, step_ms=plain_ms, lines=6)]
+    run = server(stages)
+    decodes = [msgspec.structs.replace(d, accept_length=accept) if d.seq <= 6 else d for d in run.decodes]
+    return msgspec.structs.replace(run, decodes=tuple(decodes))
+
+
+def test_confirmed_when_plain_decoding_is_faster_at_the_same_batch():
+    answer = check("S205", _with_spec(15.4, 1.97, 2.9))
+    assert isinstance(answer, Fired)
+    assert answer.status == "confirmed"
+    assert any("poor draft" in ruled.rival for ruled in answer.ruled_out)
+
+
+def test_clear_when_speculation_pays():
+    assert isinstance(check("S205", _with_spec(6.0, 2.5, 4.0)), Clear)
+
+
+def test_suspected_when_next_to_nothing_is_accepted():
+    answer = check("S205", _with_spec(6.0, 1.05, None))
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+
+
+def test_cannot_tell_with_good_drafts_and_no_comparison():
+    assert isinstance(check("S205", _with_spec(6.0, 2.5, None)), CannotTell)
+
+
+def test_cannot_tell_from_nothing():
+    assert isinstance(check("S205", Run()), CannotTell)
+
+
+def test_nearest_rival_a_server_that_does_not_speculate_is_clear():
+    assert isinstance(check("S205", server([Stage(running=4, step_ms=15.0)])), Clear)
+
+
+def test_an_ab_that_made_it_slower_confirms_it():
+    lever = LeverTrial(
+        origin=Origin("ab.csv", 3), lever="spec_tokens=2", concurrency=8, before=163.2, after=143.8
+    )
+    run = msgspec.structs.replace(server([]), levers=(lever,))
+    assert [finding.code for finding in diagnosed(run).findings] == ["S205"]
