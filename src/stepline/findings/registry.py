@@ -14,11 +14,13 @@ from stepline.findings.rules import (
     kv_preemption,
     linear_step,
     prefill_interference,
+    prefix_cache_distortion,
     queue_not_decode,
     spec_not_paying,
 )
 
 RULES: tuple[Rule, ...] = (
+    prefix_cache_distortion.RULE,
     cold_start.RULE,
     queue_not_decode.RULE,
     batch_capped.RULE,

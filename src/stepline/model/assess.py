@@ -22,7 +22,7 @@ from stepline.model.levels import OfferedLevel, offered_levels
 from stepline.model.picture import Floors, Load, Phases, Picture, Routing, Setup, Step, Target, floor_of
 from stepline.model.regressed import regressed_points
 from stepline.model.timeline import Interval, Plateau, plateaus
-from stepline.model.windows import Windows, decode_windows
+from stepline.model.windows import DecodeWindow, Windows, decode_windows
 
 WINDOW = "decode windows (log)"
 WINDOW_FILLED = "decode lines (log), prefill regressed out where no window is free of it"
@@ -33,6 +33,9 @@ RECORDED = "engine's own step times"
 STATED = "step times as stated"
 STATED_RATE = "rate as stated for a running batch"
 CLIENT_RATE = "engine's batch over the client's rate"
+SAME_CONTEXT = 2.0
+"""Contexts within this factor share a law: streams of one level differ by their output length, which doubled the
+context within levels of the captures (256 prompt and up to 128 output tokens, 512 and 192)."""
 SAME_BATCH = 0.06
 """Batches this close share a point: requests come and go at the edges of a window."""
 ROUTE_TOLERANCE = 0.25
@@ -172,7 +175,8 @@ def _points(
     Instruments are never mixed in one law. In order: windows free of prefill, decode lines with prefill regressed
     out where no window is free of it, the client's median gaps, the engine's own record, what somebody wrote down.
     """
-    pure = level_points((w.running, w.step_ms, w.graph) for w in windows.usable)
+    near = _near_context(run, windows.usable, load)
+    pure = level_points((w.running, w.step_ms, w.graph) for w in near)
     filled = regressed_points(windows.mixed, (point.running for point in pure))
     both = tuple(sorted((*pure, *filled), key=lambda point: point.running)) if filled else ()
     recorded = run.server.step_time_ms
@@ -195,6 +199,27 @@ def _points(
             if point_at(points, per_rank) is not None:
                 return points, instrument
     return seen[0] if seen else ((), WINDOW)
+
+
+def _near_context(run: Run, windows: Sequence[DecodeWindow], load: Load | None) -> Sequence[DecodeWindow]:
+    """Windows at about the load's context: a law in the batch alone holds at one context.
+
+    Pools that count whole pages do not tell contexts apart well enough, so there all windows stay.
+    """
+    page = run.server.page_tokens
+    if load is None or (page is not None and page.value > 1):
+        return windows
+    at_load = [
+        w.pool_tokens / w.running for w in windows if w.pool_tokens and w.running == load.running / load.ranks
+    ]
+    if not at_load:
+        return windows
+    context = statistics.median(at_load)
+    return [
+        w
+        for w in windows
+        if not w.pool_tokens or context / SAME_CONTEXT <= w.pool_tokens / w.running <= SAME_CONTEXT * context
+    ]
 
 
 def _client_gaps(levels: Sequence[OfferedLevel]) -> tuple[LawPoint, ...]:

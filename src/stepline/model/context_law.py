@@ -15,7 +15,7 @@ import msgspec
 from stepline.errors import UnknownFact
 from stepline.evidence.run import Run
 from stepline.model.capacity import kv_bytes_per_token, weight_bytes_per_gpu
-from stepline.model.picture import Target
+from stepline.model.picture import Picture, Target
 from stepline.model.windows import DecodeWindow
 
 SPAN = 4.0
@@ -92,6 +92,67 @@ def cache_read(law: ContextLaw, target: Target) -> CacheRead | None:
         cache_bytes_s=token * law.running * 1000 / (law.per_ktoken_ms / 1000),
         weight_bytes_s=weights / (law.at_zero_ms / 1000),
     )
+
+
+def law_at_load(picture: Picture) -> ContextLaw | None:
+    """The law at the load's batch: fitted there, or from the load's own step over what is left without context.
+
+    The step without context comes from the largest batch below the load's that was seen over a span of contexts; more
+    requests only add to it, so the cache's share is at most what is returned.
+    """
+    laws = context_laws(picture.run, picture.windows.usable)
+    step, context = picture.step, picture.context
+    if step is None or context is None:
+        return max(laws, key=lambda law: law.per_ktoken_ms * law.longest, default=None)
+    own = [law for law in laws if law.running == step.running]
+    if own:
+        return own[0]
+    below = [law for law in laws if law.running < step.running and context.tokens >= SPAN * law.shortest]
+    if not below or step.upper_bound:
+        return None
+    base = max(below, key=lambda law: law.running)
+    return ContextLaw(
+        running=step.running,
+        instrument=f"{base.instrument}, the part without context from {base.running:g} running",
+        at_zero_ms=base.at_zero_ms,
+        per_ktoken_ms=1000 * (step.measured_ms - base.at_zero_ms) / context.tokens,
+        shortest=base.shortest,
+        longest=context.tokens,
+        points=base.points + 1,
+        first_ms=base.first_ms,
+        last_ms=step.measured_ms,
+    )
+
+
+class SlowCache(msgspec.Struct, frozen=True, kw_only=True):
+    """Attention at the load, when it reads its cache too slowly."""
+
+    law: ContextLaw
+    read: CacheRead
+    excess_ms: float
+    """What a step would save if the cache came as fast as the weights."""
+
+    @property
+    def matters(self) -> bool:
+        """True when it is slow beyond what sound backends show and costs a tenth of the step."""
+        return self.read.slower >= SLOWER and self.excess_ms >= WORTH * self.law.last_ms
+
+
+SLOWER = 3.0
+"""Cache over weight read time per byte from which attention is at fault: a sound backend reads its cache 0.9 to 1.1
+times as slowly (FlashInfer, H100, 1k to 32k tokens), Triton with 8 splits 2.7 times at 4 running and 24k tokens on an
+H200, backends without enough splits 6 to 20 times (sglang 27786 and 2271, and one split on the same H200)."""
+WORTH = 0.1
+
+
+def cache_at_load(picture: Picture) -> SlowCache | None:
+    """How slowly the cache is read at the load; None without a span of contexts or without the model."""
+    law = law_at_load(picture)
+    read = None if law is None else cache_read(law, picture.target)
+    if law is None or read is None:
+        return None
+    excess = law.per_ktoken_ms * law.longest / 1000 * (1 - 1 / read.slower)
+    return SlowCache(law=law, read=read, excess_ms=excess)
 
 
 def _by_running(

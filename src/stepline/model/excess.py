@@ -9,9 +9,9 @@ from stepline.model.picture import Picture
 DOMINANT_SHARE = 0.5
 """A step is called linear in the batch when the per-request part is at least half of it at the load: on the healthy
 H200 server it was 25 % at 64, on the fault capture 90 % at 32."""
-ABOVE_ROOFLINE = 2.0
-"""Per-request cost over the roofline's slope from which bytes and FLOPs do not explain it: kernels that reach half
-of datasheet bandwidth cost twice the floor, and decode attention of healthy servers reaches more than that."""
+ABOVE_ROOFLINE = 3.0
+"""Per-request cost over the roofline's slope from which bytes and FLOPs do not explain it: kernels at a third of
+datasheet bandwidth cost three times the floor. The founding capture reads 5 times (uniform routing)."""
 
 CAPACITY_OVER_LIVE = 8.0
 """Configured over live context from which work over the capacity is worth a suspicion: below, it costs less than

@@ -2,7 +2,7 @@
 
 from stepline.facts.hardware import Gpu
 from stepline.model.architecture_parts import Architecture, Cache
-from stepline.model.floor_parts import expert_work, matrix_work
+from stepline.model.floor_parts import Routing, expert_work, matrix_work
 from stepline.model.layout import Layout, check_layout
 
 
@@ -14,11 +14,12 @@ def prefill_floor_ms(
     *,
     sequences: float = 1.0,
     cached_tokens: float = 0.0,
+    routing: Routing = "strict",
 ) -> float:
     """Return the floor in ms of prefilling `new_tokens` tokens, in all, of `sequences` equal prompts.
 
     The larger of FLOPs at the dense peak (the head for the last token of each prompt only; causal attention
-    over what each token sees) and one read of the weights (one token's experts). Collectives are left out.
+    over what each token sees) and one read of the weights, with the experts that `routing` touches. Collectives are left out.
 
     Args:
         architecture: The model.
@@ -27,11 +28,12 @@ def prefill_floor_ms(
         new_tokens: Tokens computed, not found in a prefix cache.
         sequences: Prompts they belong to.
         cached_tokens: Tokens of each prompt that were cached already and are attended to.
+        routing: Whose experts are read: 'strict' one token's, 'expected' all that uniform routing touches.
     """
     check_layout(architecture, layout)
     work = [
         *matrix_work(architecture.body, layout, new_tokens),
-        *expert_work(architecture.body, layout, new_tokens, "strict"),
+        *expert_work(architecture.body, layout, new_tokens, routing),
     ]
     compute_s = sum(part.flops / gpu.peak(part.math) for part in work if part.component != "head")
     heads = (part for part in matrix_work(architecture.body, layout, sequences) if part.component == "head")

@@ -36,6 +36,8 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True):
     """Fullest KV pool seen, as a share of 1."""
     decode_lines: int
     prefill_tokens: int
+    cached_tokens: int
+    """Prompt tokens that were found in the prefix cache and not computed."""
     prefill_requests: int
     profiled: bool
     graph_share: float | None
@@ -104,6 +106,7 @@ def _plateau(group: list[DecodeReport], ranks: int, run: Run, profiles: Iterable
         pool_usage=max((r.pool_usage for r in group if r.pool_usage is not None), default=None),
         decode_lines=len(group),
         prefill_tokens=sum(p.new_tokens for p in prefills),
+        cached_tokens=sum(p.cached_tokens or 0 for p in prefills),
         prefill_requests=sum(p.new_sequences for p in prefills),
         graph_share=_graph_share(group),
         profiled=time is not None and any(time.overlaps(interval) for interval in profiles),

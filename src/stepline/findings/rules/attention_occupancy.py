@@ -40,49 +40,43 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.context_law import CacheRead, ContextLaw, cache_read, context_laws
+from stepline.model.context_law import SlowCache, cache_at_load, law_at_load
 from stepline.model.picture import Picture
 from stepline.model.predict import with_step
-
-SLOWER = 3.0
-"""Cache over weight read time per byte from which attention is at fault: a sound backend reads its cache 0.9 to 1.1
-times as slowly (FlashInfer, H100, 1k to 32k tokens), two without splits 6 and 10 times (sglang 27786 and 2271)."""
-WORTH = 0.1
 
 
 def check(picture: Picture) -> Outcome:
     """Decide whether attention reads its cache too slowly."""
-    laws = context_laws(picture.run, picture.windows.usable)
-    if not laws:
+    law = law_at_load(picture)
+    if law is None:
         return CannotTell(
             "steps of one batch over contexts at least four times apart",
             "stepline diagnose URL (a short and a long prompt at one batch)",
         )
-    law = max(laws, key=lambda candidate: candidate.per_ktoken_ms * candidate.longest)
-    read = cache_read(law, picture.target)
     if law.per_ktoken_ms <= 0:
         return Clear(f"the step does not grow from {law.shortest:,.0f} to {law.longest:,.0f} tokens")
-    if read is None:
+    cache = cache_at_load(picture)
+    if cache is None:
         return CannotTell("bytes of cache and weights: a dense model's config.json", "give --model")
-    excess_ms = law.per_ktoken_ms * law.longest / 1000 * (1 - 1 / read.slower)
-    if read.slower < SLOWER or excess_ms < WORTH * law.last_ms:
+    if not cache.matters:
         return Clear(
-            f"from {law.shortest:,.0f} to {law.longest:,.0f} tokens the cache is read "
-            f"{units.times(read.slower)} as slowly as the weights"
+            f"at {law.running:g} running and up to {law.longest:,.0f} tokens the cache is read "
+            f"{units.times(cache.read.slower)} as slowly as the weights"
         )
-    return _fired(picture, law, read, law.last_ms - excess_ms)
+    return _fired(picture, cache)
 
 
-def _fired(picture: Picture, law: ContextLaw, read: CacheRead, sound_ms: float) -> Fired:
-    step = picture.step
+def _fired(picture: Picture, cache: SlowCache) -> Fired:
+    step, law, read = picture.step, cache.law, cache.read
+    sound_ms = law.last_ms - cache.excess_ms
     gain = None
     if step is not None and step.running == law.running:
         gain = gain_from(
             with_step(
                 picture,
                 min(step.measured_ms, sound_ms),
-                min(step.measured_ms, 0.9 * sound_ms),
-                min(step.measured_ms, 1.2 * sound_ms),
+                min(step.measured_ms, 0.8 * sound_ms),
+                min(step.measured_ms, 2 * sound_ms),
                 "weights and the rest of the step",
             )
         )

@@ -41,6 +41,7 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
+from stepline.model.context_law import cache_at_load
 from stepline.model.excess import ABOVE_ROOFLINE, PerRequestCost, capacity_explains, per_request_cost
 from stepline.model.law import NoLaw
 from stepline.model.picture import Picture
@@ -64,6 +65,9 @@ def check(picture: Picture) -> Outcome:
         )
     if cost.ratio is None and not cost.beyond_memory:
         return CannotTell("the roofline's slope: model and GPU", "give --gpu and the model's config.json")
+    cache = cache_at_load(picture)
+    if cache is not None and cache.matters:
+        return Clear("the cost follows the live context (K402), not the configured one")
     if configured is None or live is None:
         what = "the configured context" if configured is None else "the live context"
         return CannotTell(what, "read context_len in the log, and #token in decode lines")

@@ -39,6 +39,7 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
+from stepline.model.context_law import cache_at_load
 from stepline.model.excess import ABOVE_ROOFLINE, PerRequestCost, capacity_explains, per_request_cost
 from stepline.model.law import NoLaw, StepLaw
 from stepline.model.picture import Picture
@@ -61,6 +62,9 @@ def check(picture: Picture) -> Outcome:
         )
     if cost.ratio is None and not cost.beyond_memory:
         return CannotTell("the roofline's slope: model and GPU", "give --gpu and the model's config.json")
+    cache = cache_at_load(picture)
+    if cache is not None and cache.matters:
+        return Clear("the cost follows the live context: K402 accounts for it")
     if capacity_explains(picture):
         return CannotTell(
             "what the per-request cost follows: a line in N at one context fits K401, K403 and K404 alike",

@@ -48,8 +48,33 @@ GPU_IDLE = 0.15
 """See H301: above this idle share the host explains the time."""
 PREFILL_OVER_FLOOR = 2.0
 """Prefill time over its FLOP floor that is ordinary: 256-token prompts took 1.7 times on a healthy H200 server."""
+MIN_SECONDS = 4.0
+"""The log's clock has whole seconds; over fewer of them a rate of prefills says nothing."""
 WORTH = 0.1
 """Share of the load's time below which nothing is a finding."""
+
+
+def _prefilled(picture: Picture, stated: float) -> tuple[float, float]:
+    """(tokens of one prefill batch, batches for each request that finishes): by the log, else one prompt a request.
+
+    The log also sees prompts that other clients send; each must be prefilled and is no fault.
+    """
+    loop, load = picture.loop, picture.load
+    plateaus = [
+        p for p in picture.plateaus if load is not None and p.running == load.running and p.prefill_requests
+    ]
+    if (
+        not plateaus
+        or loop is None
+        or plateaus[-1].time is None
+        or plateaus[-1].time.duration_s < MIN_SECONDS
+    ):
+        return stated, 1.0
+    plateau = plateaus[-1]
+    seconds = plateau.time.duration_s if plateau.time is not None else 0.0
+    finished = loop.tok_s * seconds / loop.output_tokens
+    mean = plateau.prefill_tokens / plateau.prefill_requests
+    return mean, max(1.0, plateau.prefill_requests / finished)
 
 
 def check(picture: Picture) -> Outcome:
@@ -69,7 +94,9 @@ def check(picture: Picture) -> Outcome:
         )
     if target.architecture is None or target.gpu is None:
         return CannotTell("the prefill floor: model and GPU", "give --gpu and the model's config.json")
-    floor_ms = prefill_floor_ms(target.architecture, target.gpu, target.layout, load.input_tokens)
+    tokens, requests = _prefilled(picture, load.input_tokens)
+    one_ms = prefill_floor_ms(target.architecture, target.gpu, target.layout, tokens, routing="expected")
+    floor_ms = one_ms * requests
     ordinary = min(loop.other_ms_per_request, PREFILL_OVER_FLOOR * floor_ms)
     excess = other * (1 - ordinary / loop.other_ms_per_request)
     if excess < WORTH:
