@@ -23,6 +23,9 @@ class LoadLevel(msgspec.Struct, frozen=True, kw_only=True):
     requests: int | None = None
     failed: int | None = None
     duration_s: float | None = None
+    start_s: float | None = None
+    """When the level was measured, in seconds since the epoch."""
+    end_s: float | None = None
     input_tokens: float | None = None
     """Mean prompt length."""
     output_tokens: float | None = None

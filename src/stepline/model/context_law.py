@@ -138,10 +138,10 @@ class SlowCache(msgspec.Struct, frozen=True, kw_only=True):
         return self.read.slower >= SLOWER and self.excess_ms >= WORTH * self.law.last_ms
 
 
-SLOWER = 3.0
+SLOWER = 2.0
 """Cache over weight read time per byte from which attention is at fault: a sound backend reads its cache 0.9 to 1.1
-times as slowly (FlashInfer, H100, 1k to 32k tokens), Triton with 8 splits 2.7 times at 4 running and 24k tokens on an
-H200, backends without enough splits 6 to 20 times (sglang 27786 and 2271, and one split on the same H200)."""
+times as slowly (FlashInfer, H100, 1k to 32k tokens); at 24k tokens on an H200 eight splits read it 10 times as slowly
+at 1 running and 2.7 times at 4, one split 19 times; two public reports 6 and 10 times (sglang 27786 and 2271)."""
 WORTH = 0.1
 
 

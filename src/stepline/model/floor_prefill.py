@@ -19,7 +19,8 @@ def prefill_floor_ms(
     """Return the floor in ms of prefilling `new_tokens` tokens, in all, of `sequences` equal prompts.
 
     The larger of FLOPs at the dense peak (the head for the last token of each prompt only; causal attention
-    over what each token sees) and one read of the weights, with the experts that `routing` touches. Collectives are left out.
+    over what each token sees) and one read of the weights, with the experts that `routing` touches.
+    Collectives are left out.
 
     Args:
         architecture: The model.

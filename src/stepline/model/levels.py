@@ -114,6 +114,21 @@ def _offered(
     )
 
 
+def _at_its_time(level: LoadLevel, logged: Sequence[Plateau]) -> list[Plateau]:
+    """The plateau that covers most of a level whose start and end are known; none when the two clocks do not meet."""
+    if level.start_s is None or level.end_s is None:
+        return []
+    shares = {
+        index: min(level.end_s, plateau.time.end_s) - max(level.start_s, plateau.time.start_s)
+        for index, plateau in enumerate(logged)
+        if plateau.time is not None
+    }
+    best = max(shares, key=lambda index: shares[index], default=None)
+    if best is None or shares[best] < 0.5 * (level.end_s - level.start_s):
+        return []
+    return [logged[best]]
+
+
 def _graph(matching: Sequence[Plateau]) -> bool | None:
     shares = {plateau.graph_share for plateau in matching}
     return True if shares == {1.0} else False if shares == {0.0} else None
@@ -122,6 +137,9 @@ def _graph(matching: Sequence[Plateau]) -> bool | None:
 def _matching(level: LoadLevel, logged: Sequence[Plateau]) -> list[Plateau]:
     """Plateaus that offered what this level offered; a log that shows no queue matches by being the only one."""
     concurrency = level.concurrency or 0.0
+    timed = _at_its_time(level, logged)
+    if timed:
+        return timed
     matching = [plateau for plateau in logged if 0.9 * concurrency <= plateau.offered <= 1.1 * concurrency]
     if not matching and len(logged) == 1 and logged[0].queued is None and logged[0].running <= concurrency:
         return [logged[0]]

@@ -8,7 +8,10 @@ from tests.rules.server import Stage, check, diagnosed, level, server
 STEADY = [Stage(running=48, step_ms=7.0)]
 
 
-def _run(cached: float | None, levels=(level(48, 6040, 7.2, 60),)):
+LEVELS = (level(48, 6040, 7.2, 60),)
+
+
+def _run(cached: float | None, levels=LEVELS):
     metrics = EngineMetrics(origin=Origin("metrics.txt"), prefill_tokens=10_000, cached_tokens=cached)
     return server(STEADY, levels=levels, metrics=metrics)
 

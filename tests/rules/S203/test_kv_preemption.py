@@ -1,41 +1,62 @@
 import msgspec
 
+from stepline.evidence.load import LoadLevel
 from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.scheduler import PrefillReport, SchedulerEvent
 from stepline.findings.outcome import CannotTell, Clear, Fired
-from tests.rules.server import Stage, check, server
+from tests.rules.server import Stage, check, level, server
 
 FULL = Stage(running=30, step_ms=6.0, queued=34, pool_usage=1.0)
 
 
-def _counters(finished: float, retracted: float | None = None) -> EngineMetrics:
-    return EngineMetrics(
-        origin=Origin("metrics.txt"), finished_requests=finished, retracted_requests=retracted
-    )
+def _counters(prefilled: float, retracted: float | None = None) -> EngineMetrics:
+    return EngineMetrics(origin=Origin("metrics.txt"), prefill_tokens=prefilled, retracted_requests=retracted)
 
 
-def _with_retraction(amount: float, finished: float):
-    run = server([FULL], metrics=_counters(finished))
+def _with_retractions(amount: float, prefilled: float, tok_s: float = 2000, step_ms: float = 6.0):
+    """30 running with 34 queued in a full pool; at 2,000 tok/s decode takes two fifths of the time."""
+    full = Stage(running=30, step_ms=step_ms, queued=34, pool_usage=1.0)
+    run = server([full], levels=[level(64, tok_s, 14.0, 2300)], metrics=_counters(prefilled))
     event = SchedulerEvent(
         seq=3, origin=Origin("server.log", 3), kind="retraction", text="Retract requests", amount=amount
     )
     return msgspec.structs.replace(run, events=(event,))
 
 
-def test_fires_when_one_request_in_four_is_thrown_out():
-    answer = check("S203", _with_retraction(40, 160))
+def test_confirmed_when_prefilling_again_takes_a_tenth_of_the_time():
+    answer = check("S203", _with_retractions(40, 40_000))
     assert isinstance(answer, Fired)
     assert answer.status == "confirmed"
+    assert answer.gain is not None
+    assert answer.gain.low < answer.gain.tok_s < answer.gain.high
 
 
-def test_it_takes_the_full_pool_from_s202():
-    assert isinstance(check("S202", _with_retraction(40, 160)), Clear)
-    assert isinstance(check("S202", _with_retraction(1, 1000)), Fired)
+def test_nearest_rival_the_size_of_the_pool_is_what_costs_when_little_is_repeated():
+    run = _with_retractions(34, 1_000_000)
+    answer = check("S203", run)
+    assert isinstance(answer, Clear)
+    assert "S202" in answer.reason
+    assert isinstance(check("S202", run), Fired)
 
 
-def test_clear_when_few_requests_are_touched():
-    assert isinstance(check("S203", _with_retraction(1, 1000)), Clear)
+def test_suspected_when_the_time_cannot_be_told():
+    run = msgspec.structs.replace(_with_retractions(34, 1_000_000), levels=())
+    answer = check("S203", run)
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+
+
+def test_suspected_when_time_per_token_jumps_as_the_pool_fills():
+    rows = ((7, 114.0, 0.924), (8, 440.0, 0.989))
+    levels = tuple(
+        LoadLevel(origin=Origin("sweep.csv"), concurrency=n, running=n, tpot_ms=t, pool_usage=u)
+        for n, t, u in rows
+    )
+    run = msgspec.structs.replace(server([]), levels=levels)
+    assert isinstance(check("S203", run), Fired)
+    gentle = msgspec.structs.replace(levels[1], tpot_ms=130.0)
+    assert not isinstance(check("S203", msgspec.structs.replace(run, levels=(levels[0], gentle))), Fired)
 
 
 def test_suspected_when_a_full_pool_loses_a_request_without_a_word():

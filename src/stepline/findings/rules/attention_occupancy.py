@@ -12,7 +12,7 @@ Evidence needed:
     of the attention backend or its number of KV splits.
 
 How it decides:
-    On one machine cache and weights come from the same memory. The cache is read over three times slower than the
+    On one machine cache and weights come from the same memory. The cache is read over twice as slowly as the
     weights, and what that costs at the longest context is at least 10 % of the step.
 
 What would prove it wrong:

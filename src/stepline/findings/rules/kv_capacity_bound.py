@@ -41,7 +41,7 @@ from stepline.findings.outcome import (
 from stepline.model.limits import POOL_FULL, RunningLimit, running_limit
 from stepline.model.picture import Picture
 from stepline.model.predict import with_larger_batch
-from stepline.model.retraction import throws_out
+from stepline.model.retraction import lost_or_fell
 
 
 def check(picture: Picture) -> Outcome:
@@ -56,7 +56,7 @@ def check(picture: Picture) -> Outcome:
             return CannotTell("the KV pool's use", "read token usage in the log or /metrics")
         use = "has room" if limit.pool_usage is None else f"is at most {units.percent(limit.pool_usage)} full"
         return Clear(f"the KV pool {use}")
-    if throws_out(picture.run):
+    if lost_or_fell(picture.run):
         return Clear("the pool is full to the point of throwing requests out: S203 accounts for it")
     return _fired(picture, limit)
 

@@ -7,13 +7,12 @@ Why it costs:
     Each retraction repeats a whole prefill; with long contexts that takes seconds, interleaved with decode.
 
 Evidence needed:
-    Retraction lines or counters, and finished requests to hold them against.
+    Retraction lines or counters; live context and the closed loop tell what they cost.
 
 How it decides:
-    Confirmed when retractions are at least 5 % of the finished requests. Suspected when nobody counted requests, when
-    a full pool loses a running request and a long prefill follows without the engine saying that it retracted, or when
-    the time per token jumps as the pool fills.
-    The gain is that of a pool large enough for the load; S202 then stays clear, since this is its worse form.
+    Confirmed when prefilling retracted requests again takes at least 10 % of the time; below that the pool's size is
+    what costs (S202). Suspected when that time cannot be told, when a full pool loses a running request and a long
+    prefill follows without the engine saying that it retracted, or when the time per token jumps as the pool fills.
 
 What would prove it wrong:
     No retraction in a longer window at the same load.
@@ -26,11 +25,11 @@ References:
 """
 
 from stepline import units
-from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
     Fired,
+    Gain,
     Observation,
     Outcome,
     Proof,
@@ -40,9 +39,7 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.limits import running_limit
 from stepline.model.picture import Picture
-from stepline.model.predict import with_larger_batch
 from stepline.model.retraction import (
     WORTH,
     Cliff,
@@ -50,7 +47,7 @@ from stepline.model.retraction import (
     Retractions,
     find_cliff,
     lost_request,
-    retracted_share,
+    repeated_share,
     retractions,
 )
 
@@ -78,29 +75,37 @@ def check(picture: Picture) -> Outcome:
 
 
 def _seen(picture: Picture, seen: Retractions) -> Outcome:
-    share = retracted_share(picture.run)
+    context = None if picture.context is None else picture.context.tokens
+    beside = None if picture.loop is None else 1 - picture.loop.decode_share
+    share = repeated_share(picture.run, context, beside)
     if share is not None and share < WORTH:
-        return Clear(f"{seen.requests:,.0f} retractions are {units.percent(share)} of the finished requests")
+        return Clear(
+            f"{seen.requests:,.0f} requests were thrown out, but prefilling them again takes {units.percent(share)} of "
+            "the time: the size of the pool is what costs (S202)"
+        )
     evidence = [Observation(f"{seen.requests:,.0f} requests were thrown out of the KV pool", seen.origin)]
+    gain, rate = None, picture.rate_tok_s
     if share is not None:
-        evidence.append(Observation(f"that is {units.percent(share)} of the requests that finished"))
-    limit = running_limit(picture)
-    gain = None
-    if limit is not None and limit.offered is not None and limit.offered > limit.running:
-        evidence.append(Observation(f"{limit.running:g} run while {limit.offered:g} are offered"))
-        gain = gain_from(with_larger_batch(picture, limit.offered))
+        evidence.append(Observation(f"prefilling them again takes about {units.percent(share)} of the time"))
+    if share is not None and rate is not None:
+        gain = Gain(
+            tok_s=rate / (1 - share),
+            low=rate,
+            high=rate / (1 - min(0.9, 2 * share)),
+            binds_next="the KV pool",
+        )
     return Fired(
         status="confirmed" if share is not None else "suspected",
         headline=f"a full KV pool throws running requests out ({seen.requests:,.0f} so far)",
         evidence=tuple(evidence),
-        recoverable_tok_s=recovered(picture.rate_tok_s, gain),
+        recoverable_tok_s=recovered(rate, gain),
         gain=gain,
         ruled_out=(
             RuledOut("S201 batch-capped", "a cap queues requests; it never throws a running one out"),
         ),
         rivals=()
         if share is not None
-        else (Rival("S204 prefill-interference", "retractions against finished requests"),),
+        else (Rival("S202 kv-capacity-bound", "the time spent prefilling them again"),),
         tries=_TRIES,
         proof=_PROOF,
     )

@@ -45,7 +45,7 @@ def check(picture: Picture) -> Outcome:
         return Clear(f"{units.percent(share)} of the prompt tokens came from the prefix cache")
     return Fired(
         status="suspected",
-        headline=f"{units.percent(share)} of the prompt tokens came from the prefix cache: fresh prompts will be slower",
+        headline=f"{units.percent(share)} of the prompt tokens came from the prefix cache: fresh ones are slower",
         evidence=(Observation(f"cached prompt tokens: {units.percent(share)} ({where})"),),
         rivals=(Rival("traffic that truly repeats itself", "whether real prompts share as much"),),
         tries=(

@@ -63,13 +63,26 @@ WORKLOAD = (
     "start",
     "boot",
 )
+START_S = ("start_unix_s", "start_s", "start_time")
+END_S = ("end_unix_s", "end_s", "end_time")
 REPEATS = ("run", "repeat", "rep", "trial", "iter", "iteration", "seed")
 OUTCOME = re.compile(r"_(?:s|ms|us|w|gb|pct|iterations|samples|steps|seconds|count)$")
 """Endings of what was measured or counted rather than set."""
 STATES = RUNNING + QUEUED + POOL_USAGE + POOL_USAGE_PCT
 LOADS = CONCURRENCY + RUNNING + INPUT + CONTEXT + WORKLOAD
 KNOWN = (
-    LOADS + OUTPUT + QUEUED + POOL_USAGE + POOL_USAGE_PCT + REQUESTS + FAILED + DURATION_S + TOTALS + GRAPH
+    LOADS
+    + OUTPUT
+    + QUEUED
+    + POOL_USAGE
+    + POOL_USAGE_PCT
+    + REQUESTS
+    + FAILED
+    + DURATION_S
+    + START_S
+    + END_S
+    + TOTALS
+    + GRAPH
 )
 BASELINES: tuple[str, ...] = (
     "old",
@@ -178,6 +191,8 @@ def _loaded(row: Row) -> dict[str, Any]:
         "requests": done,
         "failed": whole(row, FAILED),
         "duration_s": number(row, DURATION_S),
+        "start_s": number(row, START_S),
+        "end_s": number(row, END_S),
         "input_tokens": _either(number(row, INPUT), context, prompt / done if prompt and done else None),
         "output_tokens": _either(number(row, OUTPUT), made / done if made and done else None),
     }
