@@ -8,6 +8,7 @@ several dumps: rows equal in model family, system, engine, quantisation, layout,
 
 import csv
 import io
+import math
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,9 +16,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from stepline.errors import UnknownFact
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import Gpu, find_gpu
 from stepline.model.architecture import Architecture, parse_config
+from stepline.model.capacity import capacity_sequences
 from stepline.model.layout import Layout
 
 TABLE = "aiconfigurator_core/systems/silicon_sample.csv"
@@ -69,33 +72,70 @@ class Row(NamedTuple):
         return 0.9 * (self.isl + self.osl / 2)
 
     @property
+    def cell(self) -> tuple[object, ...]:
+        """What was set, without what was measured: repeated runs of a cell share it."""
+        where = (self.family, self.gpu.name, self.engine, self.mode, self.layout, self.quantisation)
+        return (*where, self.listed_batch, self.isl, self.osl)
+
+    @property
     def architecture(self) -> Architecture:
         """The model in the stated quantisation, every matrix product but the head's in it."""
         return _architecture(self.family, self.quantisation)
 
 
+class Judged(NamedTuple):
+    """What a row's metadata allow: a running batch, or the reason it is refused."""
+
+    batch: float
+    reason: str
+    """Why the batch is not the listed one, or why the row is refused; empty for an untouched row."""
+    refused: bool = False
+
+
+def judge(row: Row) -> Judged:
+    """Return the largest mean running batch the row's own figures allow; no rule knows a cell's name.
+
+    Three things make a listed concurrency no running batch: an impossible layout, KV capacity, and queueing.
+    A closed-loop client's stream decodes only OSL x TPOT of every TTFT + OSL x TPOT, so on average no more
+    than that share of its streams can be in the decode batch (Little's law). Disaggregated rows list the
+    decode workers' own batch and are not scaled.
+    """
+    if row.mode == "agg" and row.layout.tp > 8 and not row.layout.dp_attention:
+        return Judged(0, f"tp={row.layout.tp} without attention data parallelism on hosts of 8", refused=True)
+    try:
+        room = capacity_sequences(row.architecture, row.gpu, row.layout, context_tokens=row.context_tokens)
+    except UnknownFact as error:
+        return Judged(0, str(error), refused=True)
+    if room < 1:
+        return Judged(0, "weights leave no room for one sequence", refused=True)
+    batch, reason = row.listed_batch, ""
+    if row.mode == "agg" and math.isfinite(row.ttft_ms):
+        decode_ms = 0.9 * row.osl * row.tpot_ms
+        batch = max(1.0, batch * decode_ms / (decode_ms + row.ttft_ms))
+        reason = "waits for the first token" if batch < 0.9 * row.listed_batch else ""
+    if room < batch:
+        batch, reason = room, "KV capacity"
+    return Judged(batch, reason)
+
+
 def read(wheel: Path, ids: Iterable[str] | None = None) -> list[Row]:
-    """Return the table's distinct rows, or those of the given ids."""
+    """Return the rows of the given ids, or every distinct row with a layout and a TPOT."""
     with zipfile.ZipFile(wheel) as archive, archive.open(TABLE) as table:
-        raw = list(csv.DictReader(io.TextIOWrapper(table)))
+        lines = list(csv.DictReader(io.TextIOWrapper(table)))
     wanted = None if ids is None else set(ids)
-    rows, seen = [], set()
-    for line in raw:
+    rows: dict[tuple[object, ...], Row] = {}
+    for line in lines:
         if wanted is not None and line["id"] not in wanted:
             continue
-        row = _row(line)
-        key = row._replace(id="", ttft_ms=0.0, tpot_ms=round(row.tpot_ms, 2), gpu=row.gpu.name)  # type: ignore[arg-type]
-        if wanted is None:
-            if key in seen:
-                continue
-            seen.add(key)
-        rows.append(row)
-    return rows
+        prefix = "decode_" if line["mode"] == "disagg" else ""
+        if line[f"{prefix}tp_size"] and line[f"{prefix}batch_size"] and line["model_path"] in MODELS:
+            row = _row(line, prefix)
+            rows.setdefault((*row.cell, round(row.tpot_ms, 2)) if wanted is None else (row.id,), row)
+    return list(rows.values())
 
 
-def _row(line: Mapping[str, str]) -> Row:
-    prefix = "decode_" if line["mode"] == "disagg" else ""
-    tp, dp = int(line[f"{prefix}tp_size"]), int(line[f"{prefix}attention_dp_size"])
+def _row(line: Mapping[str, str], prefix: str) -> Row:
+    tp, dp = int(line[f"{prefix}tp_size"]), int(line[f"{prefix}attention_dp_size"] or 1)
     ep = int(line[f"{prefix}moe_ep_size"] or 1)
     layout = Layout(tp=tp * dp, dp=dp, dp_attention=dp > 1, ep=ep, pp=int(line[f"{prefix}pp_size"] or 1))
     return Row(
