@@ -16,6 +16,7 @@ from stepline.model.capacity import capacity_sequences, kv_bytes_per_token, weig
 from stepline.model.floor import Floor, decode_floor
 from stepline.model.floor_knee import knee_batch
 from stepline.model.layout import Layout
+from stepline.model.typical import Typical, typical_step
 
 SCHEMA_VERSION = 1
 
@@ -26,6 +27,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     batch: int
     strict: Floor
     expected: Floor
+    typical: Typical | None
+    """What healthy servers reach, where the GPU's class is calibrated."""
     tok_s_per_user: float
     """At the expected floor."""
     tok_s_total: float
@@ -199,10 +202,14 @@ def _point(
         for routing in ("strict", "expected")
     )
     per_user = 1e3 / expected.ms_per_token
+    typical = typical_step(
+        architecture, gpu, layout, batch=batch, context_tokens=args.context, kv_dtype=args.kv_dtype
+    )
     return Point(
         batch=batch,
         strict=strict,
         expected=expected,
+        typical=None if args.draft_tokens else typical,
         tok_s_per_user=per_user,
         tok_s_total=per_user * batch * layout.dp,
     )

@@ -83,7 +83,7 @@ def totals_columns(roofline: "Roofline") -> list[str]:
     configured = (
         [] if roofline.context_length is None else [f"ms if work follows {roofline.context_length:,}"]
     )
-    return ["N", "strict ms", "expected ms", *configured, "tok/s per user", "tok/s total"]
+    return ["N", "strict ms", "expected ms", "typical ms", *configured, "tok/s per user", "tok/s total"]
 
 
 def totals_row(point: "Point") -> list[str]:
@@ -93,6 +93,7 @@ def totals_row(point: "Point") -> list[str]:
         str(point.batch),
         units.fmt(point.strict.total_ms),
         units.fmt(point.expected.total_ms),
+        "-" if point.typical is None else units.fmt(point.typical.ms),
         *([] if configured is None else [units.fmt(configured)]),
         units.fmt(point.tok_s_per_user),
         units.fmt(point.tok_s_total),

@@ -10,8 +10,11 @@ from stepline.model.architecture_config import Config
 from stepline.model.architecture_parts import Architecture, Block
 from stepline.model.families.deepseek_v4 import deepseek_v4
 from stepline.model.families.ffn import dense, moe
-from stepline.model.families.gqa import gqa
+from stepline.model.families.gemma4 import gemma4_attention
+from stepline.model.families.gqa import block_sparse, gqa, windowed_heads
+from stepline.model.families.hybrid import pattern, patterned, searched
 from stepline.model.families.layers import attention_kinds, expert_layers, indexer_layers
+from stepline.model.families.linear import gated_delta, kimi_delta
 from stepline.model.families.mla import mla
 from stepline.model.quantisation import Quantisation, parse_quantisation
 
@@ -37,7 +40,19 @@ _COMPRESSED = frozenset({"deepseek_v4", "deepseek_ref"})
 _HEADLESS_TYING = frozenset({"gemma", "gemma2", "gemma3_text", "gemma4_text", "gpt2"})
 """Types that tie head and embedding when the config does not say."""
 
-Attention = Callable[[Builder, int], None]
+_DELTA = frozenset({"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_5", "qwen3_5_moe"})
+_OTHERS = frozenset(
+    {
+        "gemma3_text", "gemma4_text", "kimi_linear", "llama4_text", "mimo_v2_flash", "minimax_m3",
+        "minimax_m3_vl", "nemotron-nas", "nemotron_h", "step3p5", "step3p7",
+    }
+)  # fmt: skip
+"""Types with an entry of their own in `_plan`."""
+
+_KNOWN = sorted(_GROUPED | _LATENT | _COMPRESSED | _DELTA | _OTHERS)
+
+Layer = Callable[[Builder, int], None]
+"""Adds the layer of that index; indices from the layer count on are draft layers."""
 
 
 def parse_config(
@@ -58,13 +73,14 @@ def parse_config(
     config = Config(raw, name or "config.json")
     section = quantisation or config.get("quantization_config") or config.get("compression_config")
     formats = parse_quantisation(section, config.raw)
-    attention = _attention(config)
-    experts = expert_layers(config)
+    add = _plan(config)
     body = Builder(config, formats)
     for layer in range(config.layers):
         body.layer = layer
-        _layer(body, attention, layer, sparse=experts[layer])
+        add(body, layer)
     _ends(body)
+    if any(key in raw for key in ("vision_config", "audio_config")):
+        body.not_counted.append("vision and audio towers: they do not run in decode steps")
     return Architecture(
         name=name or str(raw.get("_name_or_path") or config.model_type),
         model_type=config.model_type,
@@ -74,19 +90,10 @@ def parse_config(
         vocab=config.whole("vocab_size"),
         context_tokens=config.get("max_position_embeddings"),
         body=body.block(),
-        draft=_draft(config, formats, attention, sparse=experts[-1]),
+        draft=_draft(config, formats, add),
         kv_dtype=formats.kv_dtype,
         not_counted=tuple(dict.fromkeys(body.not_counted)),
     )
-
-
-def _layer(builder: Builder, attention: Attention, layer: int, *, sparse: bool) -> None:
-    attention(builder, layer)
-    if sparse:
-        moe(builder)
-    else:
-        dense(builder)
-    builder.matrix("router and small", "norms", 2 * builder.config.whole("hidden_size"), gemm=False)
 
 
 def _ends(builder: Builder) -> None:
@@ -98,54 +105,102 @@ def _ends(builder: Builder) -> None:
     builder.matrix("router and small", "final norm", hidden, gemm=False)
 
 
-def _draft(config: Config, formats: Quantisation, attention: Attention, *, sparse: bool) -> Block | None:
+def _draft(config: Config, formats: Quantisation, add: Layer) -> Block | None:
     """Return one multi-token-prediction layer, shaped like the last main layer, or None."""
-    count = config.get("num_nextn_predict_layers")
-    if not count:
+    if not config.get("num_nextn_predict_layers") or config.model_type == "nemotron_h":
         return None
     draft = Builder(config, formats)
     hidden = config.whole("hidden_size")
     draft.layer = config.layers
-    _layer(draft, attention, config.layers, sparse=sparse)
+    add(draft, config.layers)
     draft.linear("dense ffn", "eh_proj", 2 * hidden, hidden, shards=1)
     return draft.block()
 
 
-def _attention(config: Config) -> Attention:
+def _plan(config: Config) -> Layer:
+    """Return what adds each layer of this model type."""
     kind = config.model_type
+    if kind == "nemotron_h":
+        signs = pattern(config)
+        return lambda builder, layer: patterned(builder, signs[layer])
+    if kind == "nemotron-nas":
+        blocks = config.listed("block_configs", config.layers)
+        if blocks is None:
+            raise UnknownFact(f"{config.name} lacks the key block_configs, which a {kind} model needs")
+        return lambda builder, layer: searched(builder, blocks[layer])
+    if kind not in _KNOWN:
+        near = difflib.get_close_matches(kind, _KNOWN, n=3, cutoff=0.4) or _KNOWN
+        raise UnknownFact(
+            f"{config.name}: model_type {kind!r} is not known (nearest: {', '.join(near)}); "
+            "if it is built like a known one, set model_type to that in a copy of the file"
+        )
+    return _paired(config, _attention(config))
+
+
+def _paired(config: Config, attention: Layer) -> Layer:
+    """Attention and a feed-forward, which is dense, experts, or in Gemma 4 both."""
+    sparse = expert_layers(config)
+
+    def add(builder: Builder, layer: int) -> None:
+        last = min(layer, len(sparse) - 1)
+        attention(builder, layer)
+        if sparse[last]:
+            moe(builder)
+        if not sparse[last] or config.get("enable_moe_block"):
+            dense(builder)
+        builder.matrix("router and small", "norms", 2 * config.whole("hidden_size"), gemm=False)
+
+    return add
+
+
+def _attention(config: Config) -> Layer:
+    kind = config.model_type
+    last = config.layers - 1
     if kind in _COMPRESSED:
         return _compressed(config)
-    if kind in _LATENT or (kind in _GROUPED and config.get("kv_lora_rank")):
+    if kind == "kimi_linear":
+        full = set((config.get("linear_attn_config") or {}).get("full_attn_layers") or ())
+        # The list counts layers from 1.
+        return lambda builder, layer: mla(builder) if min(layer, last) + 1 in full else kimi_delta(builder)
+    if kind in _LATENT:
         indexed = indexer_layers(config) if config.get("index_topk") else [True] * config.layers
-        return lambda builder, layer: mla(builder, indexer=indexed[min(layer, config.layers - 1)])
-    if kind in _GROUPED:
-        return _grouped(config)
-    known = sorted(_GROUPED | _LATENT | _COMPRESSED)
-    near = difflib.get_close_matches(kind, known, n=3, cutoff=0.4) or known
-    raise UnknownFact(
-        f"{config.name}: model_type {kind!r} is not known (nearest: {', '.join(near)}); "
-        "if it is built like a known one, set model_type to that in a copy of the file"
-    )
+        return lambda builder, layer: mla(builder, indexer=indexed[min(layer, last)])
+    if kind.startswith("minimax_m3"):
+        chosen = (config.get("sparse_attention_config") or {}).get("sparse_attention_freq") or [0] * (
+            last + 1
+        )
+        return lambda builder, layer: block_sparse(builder) if chosen[min(layer, last)] else gqa(builder)
+    return _grouped(config)
 
 
-def _grouped(config: Config) -> Attention:
+def _grouped(config: Config) -> Layer:
     kinds = attention_kinds(config)
-    unfit = next((kind for kind in kinds if kind == "linear"), None)
-    if unfit:
+    if "linear" in kinds and config.model_type not in _DELTA:
         raise UnknownFact(
             f"{config.name}: a {config.model_type} model with linear attention layers is not known"
         )
 
     def add(builder: Builder, layer: int) -> None:
-        kind = kinds[min(layer, len(kinds) - 1)]
-        gqa(builder, window=None if kind == "full" else config.whole("sliding_window"))
+        kind = kinds[layer] if layer < len(kinds) else ("full" if "linear" in kinds else kinds[-1])
+        if config.model_type == "gemma4_text":
+            gemma4_attention(builder, kind)
+        elif kind == "linear":
+            gated_delta(builder)
+        elif kind == "full":
+            gqa(builder)
+        elif kind == "chunked":
+            # A token attends to its own chunk: half of one on average.
+            gqa(builder, window=config.whole("attention_chunk_size") // 2)
+        elif config.get("swa_head_dim"):
+            windowed_heads(builder)
+        else:
+            gqa(builder, window=config.whole("sliding_window"))
 
     return add
 
 
-def _compressed(config: Config) -> Attention:
-    ratios = config.listed("compress_ratios", config.layers)
-    if ratios is None:
+def _compressed(config: Config) -> Layer:
+    if config.listed("compress_ratios", config.layers) is None:
         raise UnknownFact(
             f"{config.name} lacks the key compress_ratios, which a {config.model_type} model needs"
         )

@@ -65,7 +65,7 @@ class Builder:
         self, path: str, *, count: int, top_k: int, rows: int, columns: int, matrices: int = 3
     ) -> None:
         """Add routed experts of `matrices` products of `rows` by `columns` each."""
-        fmt = self.quantisation.of(f"layers.{self.layer}.{path}.0.gate_proj", expert=True)
+        fmt = self.quantisation.of(f"layers.{self.layer}.{path}.0.up_proj", expert=True)
         self._experts[
             Experts(count=count, top_k=top_k, params=matrices * rows * columns, matrices=matrices, format=fmt)
         ] += 1

@@ -5,7 +5,7 @@ from typing import Any
 
 from stepline.errors import UnknownFact
 
-_NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
+_NESTED = ("text_config", "llm_config", "language_config", "moe")
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "hidden_size": ("n_embd", "d_model", "dim"),
@@ -85,9 +85,12 @@ class Config:
     @property
     def model_type(self) -> str:
         """The type the text part names."""
+        if "model_type" not in self.raw and {"dim", "n_layers"} <= self.raw.keys():
+            return "mixtral" if "moe" in self.raw else "mistral"  # Mistral's own params.json
         return str(self.raw.get("model_type", "nameless"))
 
     @property
     def layers(self) -> int:
         """Main layers, without draft layers."""
-        return self.whole("num_hidden_layers")
+        named = self.get("layers_block_type")
+        return self.whole("num_hidden_layers", len(named) if isinstance(named, list) else None)

@@ -29,6 +29,8 @@ def mla(builder: Builder, *, indexer: bool = True) -> None:
     builder.linear("attention weights", f"{part}.kv_a_proj_with_mqa", hidden, rank + rope, shards=1)
     builder.linear("attention weights", f"{part}.kv_b_proj", rank, heads * (nope + value), shards=heads)
     builder.linear("attention weights", f"{part}.o_proj", heads * value, hidden, shards=heads)
+    if config.get("mla_use_output_gate"):
+        builder.linear("attention weights", f"{part}.g_proj", hidden, heads * value, shards=heads)
     top_k = config.get("index_topk")
     extra = (("fp8_ds_mla", float(FP8_MLA_ENTRY_BYTES)),) if (rank, rope) == (512, 64) else ()
     builder.kv(
