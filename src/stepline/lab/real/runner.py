@@ -2,6 +2,7 @@
 
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,9 @@ from stepline.errors import UsageError
 from stepline.lab.real.capture import write_capture
 from stepline.lab.real.engine import Engine, EngineFailed, write_model
 from stepline.lab.real.matrix import Case, Matrix
+
+_BETWEEN_STARTS_S = 4.0
+"""An engine logs the GPU's free memory before and after it loads; a neighbour that loads meanwhile falsifies both."""
 
 
 def run_matrix(
@@ -69,9 +73,12 @@ def _waves(cases: Sequence[Case]) -> list[list[Case]]:
 def _wave(
     cases: Sequence[Case], matrix: Matrix, out: Path, work: Path, *, ready_s: float, grace_s: float, port: int
 ) -> list[str]:
-    engines = {case.name: Engine(case, port + 100 * i, work) for i, case in enumerate(cases)}
-    failed = []
+    engines: dict[str, Engine] = {}
+    failed: list[str] = []
     try:
+        for i, case in enumerate(cases):
+            time.sleep(_BETWEEN_STARTS_S if i else 0)
+            engines[case.name] = Engine(case, port + 100 * i, work)
         for case in cases:  # all of them before the first measurement: a start disturbs its neighbours
             try:
                 engines[case.name].wait_ready(ready_s)
