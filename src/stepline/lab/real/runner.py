@@ -12,7 +12,7 @@ from stepline.lab.real.engine import Engine, EngineFailed, write_model
 from stepline.lab.real.matrix import Case, Matrix
 
 _BETWEEN_STARTS_S = 4.0
-"""An engine logs the GPU's free memory before and after it loads; a neighbour that loads meanwhile falsifies both."""
+"""An engine logs free GPU memory before and after it loads; a neighbour loading meanwhile falsifies both."""
 
 
 def run_matrix(
