@@ -76,6 +76,7 @@ def truth(case: Case, matrix: Matrix, beside: list[str], times: dict[str, tuple[
         "name": case.name,
         "fault": case.fault,
         "expected": case.expected,
+        "also_true": list(case.also_true),
         "forbidden": list(case.forbidden),
         "twin": case.twin or "",
         "engine": matrix.engine,

@@ -20,8 +20,9 @@ A TOML file::
     flags = ["--cuda-graph-max-bs", "8"]
     wave = 1                              # engines of one wave start together, then are measured one by one
     fault = "decode graphs end at batch 8"
-    expected = "H303"                     # rule code, or "" where nothing may be confirmed
-    forbidden = ["H302", "S201"]
+    expected = "H303"                     # what costs most: a rule code, or "" where nothing may be confirmed
+    also_true = []                        # codes that hold too and cost less
+    forbidden = ["H302", "S201"]          # codes that would be wrong
     twin = "healthy"                      # the case without the fault, under the same load
     profile = {concurrency = 16, steps = 8}
     [[case.level]]                        # in order; what is absent comes from [level]
@@ -81,6 +82,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     fault: str
     expected: str
     level: tuple[Level, ...]
+    also_true: tuple[str, ...] = ()
     forbidden: tuple[str, ...] = ()
     twin: str | None = None
     wave: int | None = None

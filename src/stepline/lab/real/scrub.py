@@ -3,14 +3,16 @@
 import os
 import re
 import socket
+import tempfile
 from pathlib import Path
 
 _PACKAGES = re.compile(r"(?:/[\w.+@-]+)+/(?=(?:site|dist)-packages/)")
 
 
 def scrub(text: str, work: Path) -> str:
-    """Shorten package paths to `site-packages/…`, make paths under `work` relative, call the host `host`."""
-    text = text.replace(f"{work}/", "")
+    """Shorten package paths to `site-packages/…`, make those under `work` relative, call the host `host`."""
+    for folder in (f"{work}", tempfile.gettempdir()):
+        text = text.replace(f"{folder}/", "")
     for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep):
         if len(entry) > 1:
             text = text.replace(entry.rstrip("/") + "/", "site-packages/")
