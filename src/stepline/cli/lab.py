@@ -1,0 +1,63 @@
+"""`stepline lab`: evidence with known truth, made on this machine."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from stepline.errors import UsageError
+from stepline.lab.real import read_matrix, run_matrix
+from stepline.lab.real import runner as real
+
+SHIPPED = Path(real.__file__).parent
+"""Matrix files that come with stepline, by their stem."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `lab`."""
+    verbs = parser.add_subparsers(dest="lab_verb", metavar="VERB", required=True)
+    run_ = verbs.add_parser("run", help="start engines with planted faults, load them, keep the captures")
+    _matrix(run_)
+    run_.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of captures")
+    run_.add_argument("--port", type=int, default=30000, help="first port to serve on (default 30000)")
+    run_.add_argument(
+        "--ready",
+        type=float,
+        default=600,
+        metavar="SECONDS",
+        help="how long an engine may take to start (600)",
+    )
+    _matrix(verbs.add_parser("faults", help="list the cases of a matrix"))
+
+
+def _matrix(parser: argparse.ArgumentParser) -> None:
+    stems = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.toml")))
+    parser.add_argument("matrix", help=f"a matrix file, or one that is shipped: {stems}")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="this case (repeatable)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run or list the cases; 0 when every one was captured.
+
+    Returns:
+        0, or 3 when some cases failed: each of them left `<name>.failed.log`.
+
+    Raises:
+        UsageError: the matrix or a case is not there.
+    """
+    path = Path(args.matrix)
+    if not path.is_file():
+        path = SHIPPED / f"{args.matrix}.toml"
+    if not path.is_file():
+        raise UsageError(
+            f"{args.matrix} is neither a file nor a shipped matrix; `stepline lab faults -h` names those"
+        )
+    matrix = read_matrix(path)
+    if args.lab_verb == "faults":
+        chosen = [case for case in matrix.case if not args.only or case.name in args.only]
+        for case in chosen:
+            sys.stdout.write(f"{case.name:24}{case.expected or 'nothing':9}{case.fault or 'healthy'}\n")
+        return 0
+    failed = run_matrix(matrix, args.output, only=args.only, port=args.port, ready_s=args.ready)
+    for name in failed:
+        sys.stderr.write(f"{name} failed: see {args.output / name}.failed.log\n")
+    return 3 if failed else 0
