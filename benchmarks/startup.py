@@ -16,7 +16,15 @@ COMMANDS = {
     "python -c pass": [sys.executable, "-c", "pass"],
     "import stepline": [sys.executable, "-c", "import stepline"],
     "stepline --help": [sys.executable, "-m", "stepline", "--help"],
-    "stepline diagnose (recording)": [sys.executable, "-m", "stepline", "diagnose", RECORDED, "--gpu", "h200"],
+    "stepline diagnose (recording)": [
+        sys.executable,
+        "-m",
+        "stepline",
+        "diagnose",
+        RECORDED,
+        "--gpu",
+        "h200",
+    ],
 }
 
 
@@ -25,7 +33,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=7)
     runs = parser.parse_args().runs
-    print(f"{platform.machine()}, Python {platform.python_version()}, {runs} runs each after one to warm the cache")
+    print(
+        f"{platform.machine()}, Python {platform.python_version()}, {runs} runs each after one to warm the cache"
+    )
     print(f"{'command':32} {'min':>7} {'median':>7} {'max':>7}  s")
     for name, command in COMMANDS.items():
         times = [_seconds(command) for _ in range(runs + 1)][1:]

@@ -11,6 +11,7 @@ from stepline.errors import SteplineError
 VERBS = {
     "diagnose": "find why a server decodes slowly, from its URL or from recorded evidence",
     "roofline": "the least time a decode step can take, component by component",
+    "lab": "run a matrix of planted faults on real engines",
     "fit": "the step law of a table of running batch and step time",
     "explain": "a rule's own page",
     "demo": "diagnose a recorded slow server, no GPU and no network needed",
