@@ -191,7 +191,7 @@ def _step(picture: Picture) -> view.StepView | None:
         floor = view.FloorView(
             strict_ms=floors.strict.total_ms,
             expected_ms=floors.expected.total_ms,
-            typical_ms=None,
+            typical_ms=None if floors.typical is None else floors.typical.ms,
             used=floors.used,
             not_counted=floors.expected.not_counted,
         )

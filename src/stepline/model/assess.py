@@ -22,6 +22,7 @@ from stepline.model.levels import OfferedLevel, offered_levels
 from stepline.model.picture import Floors, Load, Phases, Picture, Routing, Setup, Step, Target, floor_of
 from stepline.model.regressed import regressed_points
 from stepline.model.timeline import Interval, Plateau, plateaus
+from stepline.model.typical import Typical, typical_step
 from stepline.model.windows import DecodeWindow, Windows, decode_windows
 
 WINDOW = "decode windows (log)"
@@ -402,11 +403,25 @@ def _floors(
     floors = Floors(
         strict=here["strict"],
         expected=here["expected"],
+        typical=_typical(target, step.running, tokens),
         used=used,
         per_request_ms=growth[used],
         expected_per_request_ms=growth["expected"],
     )
     return floors, None
+
+
+def _typical(target: Target, running: float, context_tokens: float) -> Typical | None:
+    if target.architecture is None or target.gpu is None:
+        return None
+    return typical_step(
+        target.architecture,
+        target.gpu,
+        target.layout,
+        batch=running,
+        context_tokens=context_tokens,
+        kv_dtype=target.kv_dtype,
+    )
 
 
 def _log_span(logged: Sequence[Plateau]) -> Interval | None:

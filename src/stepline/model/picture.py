@@ -16,6 +16,7 @@ from stepline.model.law import Interval, NoLaw, StepLaw
 from stepline.model.layout import Layout
 from stepline.model.levels import OfferedLevel
 from stepline.model.timeline import Plateau
+from stepline.model.typical import Typical
 from stepline.model.windows import Windows
 
 Routing = Literal["strict", "expected"]
@@ -128,6 +129,8 @@ class Floors(msgspec.Struct, frozen=True, kw_only=True):
     used: Routing
     per_request_ms: float
     """Growth of the floor in use."""
+    typical: Typical | None
+    """What healthy servers take, calibrated for the class of the GPU; never a bound."""
     expected_per_request_ms: float
     """Growth under uniform routing, which is context only where the strict floor is in use."""
 

@@ -60,7 +60,7 @@ def load_case(folder: Path) -> Case:
         ),
         grade=document.get("grade"),
         model=system.get("model"),
-        hardware=system.get("hardware"),
+        hardware=system.get("hardware") or system.get("gpu"),
         tp=system.get("tp"),
         context_length=system.get("context_length"),
     )
