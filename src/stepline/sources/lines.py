@@ -1,12 +1,12 @@
 """Lines of a log as engines wrote them: colours, progress bars and log collectors' wrappings taken off."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 import msgspec
 
-CHUNK_BYTES = 4 << 20
+CHUNK_BYTES = 1 << 20
 READ_BYTES = 1 << 16
 MAX_LINE_CHARS = 1 << 20
 """Longer lines are cut: a start-up dump is under 30 kB, and a hostile line must not fill the memory."""
@@ -16,8 +16,8 @@ _MESSAGE = ("message", "msg", "log", "event", "text", "body", "MESSAGE")
 _TIME = ("asctime", "timestamp", "@timestamp", "time", "ts", "datetime", "created")
 
 
-def chunks(stream: IO[bytes], size: int = CHUNK_BYTES) -> Iterator[str]:
-    """Whole lines of a stream in pieces of about `size` bytes.
+def chunks(stream: IO[bytes], size: Callable[[], int] = lambda: CHUNK_BYTES) -> Iterator[str]:
+    """Whole lines of a stream in pieces of about `size()` bytes, asked for each piece.
 
     A damaged stream raises only after everything that stood before the damage was handed out.
     """
@@ -33,7 +33,7 @@ def chunks(stream: IO[bytes], size: int = CHUNK_BYTES) -> Iterator[str]:
             break
         held.append(block)
         held_bytes += len(block)
-        if held_bytes < size:
+        if held_bytes < size():
             continue
         whole = b"".join(held)
         end = whole.rfind(b"\n") + 1 or (len(whole) if held_bytes > MAX_LINE_CHARS else 0)

@@ -1,10 +1,10 @@
 """The first look at a file: its opening bytes, decompressed, from which readers recognise it."""
 
 import io
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import msgspec
 
@@ -22,6 +22,12 @@ class Peek(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     size_bytes: int
     head: bytes
+    on_bytes: Callable[[int], None] = lambda _count: None
+    """Told how many bytes of the file, as it lies on the disk, were read since it was last told."""
+
+    def open(self) -> AbstractContextManager[IO[bytes]]:
+        """The whole content, decompressed."""
+        return open_bytes(self.path, self.on_bytes)
 
     @property
     def binary(self) -> bool:
@@ -29,12 +35,43 @@ class Peek(msgspec.Struct, frozen=True, kw_only=True):
         return b"\0" in self.head[:65536]
 
 
+class _Counted(io.RawIOBase):
+    """A file that tells how much of it was read."""
+
+    def __init__(self, file: IO[bytes], on_bytes: Callable[[int], None]) -> None:
+        self._file = file
+        self._on_bytes = on_bytes
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._file.read(size)
+        self._on_bytes(len(content))
+        return content
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
 @contextmanager
-def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+def open_bytes(path: Path, on_bytes: Callable[[int], None] = lambda _count: None) -> Iterator[IO[bytes]]:
     """Open a plain, gzip or zstd file for reading its content, told apart by magic bytes, not by name."""
-    with path.open("rb") as raw:
-        magic = raw.read(4)
-        raw.seek(0)
+    with path.open("rb") as file:
+        raw = _Counted(file, on_bytes)
+        magic = file.read(4)
+        file.seek(0)
         if magic.startswith(GZIP_MAGIC):
             from isal import igzip  # noqa: PLC0415  # only compressed logs need it
 
@@ -43,14 +80,14 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
         elif magic == ZSTD_MAGIC:
             import zstandard  # noqa: PLC0415  # only compressed logs need it
 
-            with zstandard.ZstdDecompressor().stream_reader(raw) as stream:
+            with zstandard.ZstdDecompressor().stream_reader(cast("IO[bytes]", raw)) as stream:
                 yield io.BufferedReader(cast("io.RawIOBase", stream))
         else:
-            yield raw
+            yield cast("IO[bytes]", raw)
 
 
-def peek(path: Path, name: str) -> Peek:
-    """Read the opening of a file.
+def peek(path: Path, name: str, on_bytes: Callable[[int], None] = lambda _count: None) -> Peek:
+    """Read the opening of a file; `on_bytes` follows the reading of the whole later.
 
     Raises:
         UnreadableEvidence: when the file cannot be opened.
@@ -63,7 +100,7 @@ def peek(path: Path, name: str) -> Peek:
         raise UnreadableEvidence(
             f"{name}: {error.strerror or error}; check the path and its permissions"
         ) from None
-    return Peek(path=path, name=name, size_bytes=size, head=head)
+    return Peek(path=path, name=name, size_bytes=size, head=head, on_bytes=on_bytes)
 
 
 def _read_what_is_whole(stream: IO[bytes], limit: int) -> bytes:

@@ -17,7 +17,8 @@ _REMARK = re.compile(
     r"fall(?:ing|s|en)? ?back|sub-?optimal|disabled because|is disabled|disabling|not available|\bslow\b",
     re.IGNORECASE,
 )
-_CHEAP = ("all", "ptimal", "isabl", "not available", "slow", "FALL", "SLOW", "DISABL")
+HINTS = ("back", "Back", "BACK", "ptimal", "isabl", "DISABL", "not available", "slow", "Slow", "SLOW")
+"""A line without any of these is no remark."""
 _PREFIX = re.compile(
     r"^(?:\([^)]*\)\s*)*(?:\[?\d{4}-\d\d-\d\d[^\]]*\]\s*|(?:INFO|WARNING|ERROR|DEBUG)\b[^\]]*\]\s*)?"
 )
@@ -33,7 +34,7 @@ class Remarks:
 
     def feed(self, number: int, line: str) -> None:
         """Keep the line if it reads like a remark."""
-        if any(hint in line for hint in _CHEAP) and _REMARK.search(line):
+        if any(hint in line for hint in HINTS) and _REMARK.search(line):
             self.add(number, line, _topic(line))
 
     def add(self, number: int, line: str, topic: Topic) -> None:

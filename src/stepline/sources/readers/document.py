@@ -12,7 +12,7 @@ from stepline.sources.engines.sglang import server_info as sglang
 from stepline.sources.engines.vllm import server_info as vllm
 from stepline.sources.importers.registry import import_results
 from stepline.sources.lines import unwrapped
-from stepline.sources.peek import Peek, open_bytes
+from stepline.sources.peek import Peek
 from stepline.sources.readers import table
 
 MAX_BYTES = 256 << 20
@@ -58,7 +58,7 @@ def read_document(peek: Peek) -> Run:
 
 def decode(peek: Peek) -> Any:
     """The JSON value of a file; bare NaN and Infinity, as Python's json writes them, become null."""
-    with open_bytes(peek.path) as stream:
+    with peek.open() as stream:
         content = stream.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise UnreadableEvidence(

@@ -1,15 +1,32 @@
-"""Server logs of any known engine, plain or compressed, line by line."""
+"""Server logs of any known engine, plain or compressed, in one pass and in bounded memory."""
+
+from typing import Protocol
 
 import msgspec
 
 from stepline.evidence.merge import merge
 from stepline.evidence.run import EvidenceFile, ReadingDoubt, Run
-from stepline.sources import lines
+from stepline.sources import lines, thin
 from stepline.sources.engines.sglang.log import SglangLog
 from stepline.sources.engines.vllm.log import VllmLog
-from stepline.sources.peek import Peek, open_bytes
+from stepline.sources.logbook import LogBook
+from stepline.sources.peek import Peek
+from stepline.sources.remarks import HINTS
 
 DIALECTS = (SglangLog, VllmLog)
+BULK_CHUNK_BYTES = 8 << 20
+
+
+class Dialect(Protocol):
+    """One engine's way to log."""
+
+    book: LogBook
+
+    def feed(self, number: int, line: str) -> None:
+        """Take one line."""
+
+    def finish(self) -> Run:
+        """Everything read."""
 
 
 def recognises(peek: Peek) -> bool:
@@ -21,27 +38,80 @@ def read_log(peek: Peek) -> Run:
     """Read a whole log; what stands before a damaged tail is kept and the damage named.
 
     Where two engines wrote into one file, each reads its own lines, and their two names are a contradiction.
+    Past thin.KEEP records the log is read many lines at a time and kept as sums.
     """
     dialects = [dialect(peek.name) for dialect in DIALECTS if dialect.recognises(peek.head)]
+    thinners: list[thin.Thinner] = []
     number, cut = 0, None
-    with open_bytes(peek.path) as stream:
+
+    def size() -> int:
+        return BULK_CHUNK_BYTES if thinners else lines.CHUNK_BYTES
+
+    with peek.open() as stream:
         try:
-            for chunk in lines.chunks(stream):
-                for line in lines.split(lines.without_colours(chunk)):
-                    number += 1
-                    for part in lines.segments(line):
-                        text = lines.unwrapped(part)
-                        for dialect in dialects:
-                            dialect.feed(number, text)
-        except (EOFError, OSError) as error:
+            for chunk in lines.chunks(stream, size):
+                text = lines.without_colours(chunk)
+                if thinners:
+                    number += _feed_in_bulk(dialects, thinners, number, text)
+                else:
+                    number += _feed(dialects, number, text)
+                    if any(len(d.book.decodes) + len(d.book.prefills) > thin.KEEP for d in dialects):
+                        thinners = [thin.Thinner(dialect.book) for dialect in dialects]
+        except (EOFError, OSError, ValueError) as error:
             cut = error
+    for thinner in thinners:
+        thinner.end_stretch()
     run = merge([dialect.finish() for dialect in dialects])
     records = len(run.decodes) + len(run.prefills) + len(run.events)
     damaged = sum(dialect.book.damaged for dialect in dialects)
-    file = EvidenceFile(path=peek.name, kind="server log", records=records, damaged=damaged)
+    summed = sum(thinner.lines for thinner in thinners)
+    note = f"{summed:,} of its lines are kept as sums" if summed else None
+    file = EvidenceFile(path=peek.name, kind="server log", note=note, records=records, damaged=damaged)
     doubts = run.doubts
     if cut is not None:
-        doubts += (
-            ReadingDoubt(topic="damaged-file", text=f"{peek.name} breaks off after line {number}: {cut}"),
-        )
+        text = f"{peek.name} breaks off after line {number}: {cut}"
+        doubts += (ReadingDoubt(topic="damaged-file", text=text),)
     return msgspec.structs.replace(run, files=(file,), doubts=doubts)
+
+
+def _feed(dialects: list[SglangLog | VllmLog], number: int, chunk: str) -> int:
+    """Read a chunk line by line; how many lines it had."""
+    count = 0
+    for line in lines.split(chunk):
+        count += 1
+        for part in lines.segments(line):
+            text = lines.unwrapped(part)
+            for dialect in dialects:
+                dialect.feed(number + count, text)
+    return count
+
+
+def _feed_in_bulk(
+    dialects: list[SglangLog | VllmLog], thinners: list[thin.Thinner], number: int, chunk: str
+) -> int:
+    """Read a chunk many lines at a time; what no dialect knows in bulk is read line by line."""
+    import polars as pl  # noqa: PLC0415  # only for logs past thin.KEEP records
+
+    split = pl.Series("line", [chunk.removesuffix("\n")]).str.split("\n").explode()
+    frame = pl.DataFrame(
+        [pl.int_range(number + 1, number + 1 + len(split), eager=True).alias("number"), split]
+    )
+    marks = [*HINTS, "HTTP/1", *(mark for dialect in dialects for mark in dialect.MARKS)]
+    telling = pl.col("line").str.contains_any(marks)
+    fine = pl.col("line").str.contains("HTTP/1", literal=True) & ~pl.col("line").str.contains(
+        '" 5', literal=True
+    )
+    rest = frame.filter(telling & ~fine)
+    ends = [(len(dialect.book.decodes), len(dialect.book.prefills)) for dialect in dialects]
+    for dialect, thinner in zip(dialects, thinners, strict=True):
+        decodes, prefills, rest = dialect.bulk.read(rest)
+        thinner.add(decodes, prefills)
+    for at, line in zip(rest["number"].to_list(), rest["line"].to_list(), strict=True):
+        for part in lines.segments(line):
+            text = lines.unwrapped(part)
+            for dialect in dialects:
+                dialect.feed(at, text)
+    for thinner, mark in zip(thinners, ends, strict=True):
+        thinner.take_records(*mark)
+        thinner.end_piece()
+    return len(split)

@@ -9,7 +9,7 @@ from stepline.evidence.run import EvidenceFile, ReadingDoubt, Run
 from stepline.sources import scrape_time
 from stepline.sources.engines.sglang import metrics as sglang
 from stepline.sources.engines.vllm import metrics as vllm
-from stepline.sources.peek import Peek, open_bytes
+from stepline.sources.peek import Peek
 
 MAX_BYTES = 256 << 20
 ENGINES = (sglang, vllm)
@@ -31,7 +31,7 @@ def recognises(peek: Peek) -> bool:
 
 def read_prometheus(peek: Peek) -> Run:
     """Every scrape of every engine in a file; unreadable lines are counted and the first is named."""
-    with open_bytes(peek.path) as stream:
+    with peek.open() as stream:
         text = stream.read(MAX_BYTES).decode("utf-8", "replace")
     damaged: list[int] = []
     records: list[EngineMetrics] = []

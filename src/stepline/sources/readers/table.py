@@ -10,7 +10,7 @@ from stepline.evidence.gpu import GpuSample
 from stepline.evidence.load import LeverTrial
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import EvidenceFile, Run
-from stepline.sources.peek import Peek, open_bytes
+from stepline.sources.peek import Peek
 from stepline.sources.readers import arms
 from stepline.sources.readers.cells import number, whole
 from stepline.sources.readers.columns import plain
@@ -66,7 +66,7 @@ def read_table(peek: Peek) -> Run:
     Raises:
         UnreadableEvidence: when no row can be read.
     """
-    with open_bytes(peek.path) as stream:
+    with peek.open() as stream:
         lines = stream.read(256 << 20).decode("utf-8", "replace").splitlines()
     delimiter = max(",;\t", key=lines[0].count)
     reader = csv.DictReader(lines, delimiter=delimiter)

@@ -13,9 +13,10 @@ from stepline.sources.engines.sglang.batch_lines import (
     parse_pairs,
     to_report,
 )
+from stepline.sources.engines.sglang.bulk import Bulk
 from stepline.sources.engines.sglang.prefix import Prefix, parse_prefix
 from stepline.sources.engines.sglang.settings import facts_from_settings, parse_server_args
-from stepline.sources.engines.sglang.startup import settled
+from stepline.sources.engines.sglang.startup import READERS, settled
 from stepline.sources.logbook import LogBook
 
 _RECOGNISE = re.compile(
@@ -46,8 +47,12 @@ EVENTS: tuple[tuple[str, EventKind], ...] = (
 class SglangLog:
     """Collects records from the lines of one log file."""
 
+    MARKS = (" batch", "server_args=", *(mark for mark, _ in EVENTS), *(mark for mark, _ in READERS))
+    """A line without any of these, and that is no remark, tells nothing."""
+
     def __init__(self, file: str) -> None:
         self.book = LogBook(file, "sglang")
+        self.bulk = Bulk()
         self._wrapped: tuple[int, list[str]] | None = None
 
     @staticmethod

@@ -7,8 +7,9 @@ import msgspec
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import EventKind
 from stepline.sources.engines.vllm import stat_lines
+from stepline.sources.engines.vllm.bulk import Bulk
 from stepline.sources.engines.vllm.settings import facts_from_settings, parse_arguments, parse_dump
-from stepline.sources.engines.vllm.startup import settled
+from stepline.sources.engines.vllm.startup import RULES, settled
 from stepline.sources.logbook import LogBook
 
 _RECOGNISE = re.compile(
@@ -36,8 +37,24 @@ EVENTS: tuple[tuple[str, EventKind], ...] = (
 class VllmLog:
     """Collects records from the lines of one log file."""
 
+    MARKS = (
+        *("Avg prompt throughput", "iteration elapsed time", "SpecDecoding metrics:", "Speculative metrics:"),
+        *(
+            "LLM engine (v",
+            "non-default args",
+            "args: Namespace",
+            "API server version",
+            "is preempted by",
+            "| ",
+        ),
+        *(mark for mark, _ in EVENTS),
+        *(mark for mark, _, _ in RULES),
+    )
+    """A line without any of these, and that is no remark, tells nothing."""
+
     def __init__(self, file: str) -> None:
         self.book = LogBook(file, "vllm")
+        self.bulk = Bulk()
 
     @staticmethod
     def recognises(head: bytes) -> bool:
@@ -90,10 +107,10 @@ class VllmLog:
             if _HTTP_5XX.search(line):
                 self._event("disconnect", line, number)
             return
-        if settings := parse_dump(line):
+        if "LLM engine (v" in line and (settings := parse_dump(line)):
             self.book.configure(facts_from_settings(settings, self.book.file, number))
             return
-        if arguments := parse_arguments(line):
+        if "args: " in line and (arguments := parse_arguments(line)):
             self.book.ask(facts_from_settings(arguments, self.book.file, number))
             return
         if "vLLM API server version" in line:
