@@ -30,7 +30,7 @@ class TraceWriter:
         )
 
     def kernel(
-        self, name, ts, dur, launched=None, grid=(64, 1, 1), stream=7, correlation=None, device=0, **args
+        self, name, ts, dur, launched=None, *, grid=(64, 1, 1), stream=7, correlation=None, device=0, **args
     ):
         if correlation is None:
             self.correlation += 1

@@ -120,13 +120,12 @@ class TraceKernel(msgspec.Struct, frozen=True, kw_only=True):
 class ContextWork(msgspec.Struct, frozen=True, kw_only=True):
     """Work sized by the configured context, seen along chains of kernels or in input shapes."""
 
-    context_tokens: int
-    known: bool
-    """True when the configured context was told, False when only the shapes suggest it."""
+    context_tokens: int | None
+    """The configured context, None where nobody told it and only the padded shape suggests one."""
     factor: int
-    """The number that the extents or grids share, `context_tokens / divisor + pad`."""
-    divisor: int
-    pad: int
+    """The number that the extents or grids share: `context_tokens / divisor + pad`, else 2^k + 1."""
+    divisor: int | None
+    pad: int | None
     seen_in: Literal["grids", "shapes"]
     chains: float
     """Per step: runs of neighbouring kernels that share the factor, usually one a layer."""
@@ -187,6 +186,11 @@ class StepGroup(msgspec.Struct, frozen=True, kw_only=True):
         A lower bound of what the GPU does unprofiled.
         """
         return self.busy_ms / self.span_ms if self.span_ms else 0.0
+
+    def gemm_byte_s(self, weight_bytes: float) -> float | None:
+        """Bytes a second at which dense GEMMs read the weights, each of them once a step."""
+        gemm = self.component_ms("gemm")
+        return weight_bytes / gemm * 1e3 if gemm else None
 
     def component_ms(self, name: str) -> float:
         """Busy milliseconds per step of a component, 0 where the trace shows none of it."""

@@ -42,8 +42,8 @@ class GpuWork:
     """n × 3 threads."""
     moved_bytes: Column
     graph_node: Column
-    details: Column
-    """JSON of a collective's arguments, an index into strings."""
+    collective: Column
+    """A collective's name as JSON text, an index into strings."""
 
     def __len__(self) -> int:
         """Rows."""

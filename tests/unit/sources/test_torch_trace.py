@@ -103,14 +103,16 @@ def test_events_out_of_order(tmp_path):
 
 
 def test_the_2021_layout(tmp_path):
+    kernel = {"device": 0, "stream": 7, "correlation": 5, "external id": 12, "grid": [1, 2, 3]}
+    operator = {"External id": 12, "Input Dims": [[2, 3]]}
     events = [
-        {"ph": "X", "cat": "Kernel", "name": "k", "pid": 0, "tid": "stream 7", "ts": 1623142623460111, "dur": 25,
-         "args": {"device": 0, "stream": 7, "correlation": 5, "external id": 12, "grid": [1, 2, 3]}},
-        {"ph": "X", "cat": "Runtime", "name": "cudaLaunchKernel", "pid": "9", "tid": "25738",
-         "ts": 1623142623460100, "dur": 4, "args": {"correlation": 5}},
-        {"ph": "X", "cat": "Operator", "name": "aten::add", "pid": 1, "tid": "25738", "ts": 1623142623460090,
-         "dur": 30, "args": {"External id": 12, "Input Dims": [[2, 3]]}},
-    ]  # fmt: skip
+        {"ph": "X", "cat": cat, "name": "k", "pid": 0, "tid": tid, "ts": ts, "dur": 25, "args": args}
+        for cat, tid, ts, args in (
+            ("Kernel", "stream 7", 1623142623460111, kernel),
+            ("Runtime", "25738", 1623142623460100, {"correlation": 5}),
+            ("Operator", "25738", 1623142623460090, operator),
+        )
+    ]
     trace = read(save(tmp_path, json.dumps({"schemaVersion": 1, "traceEvents": events}, indent=2)))
     assert trace.gpu.start_ns.tolist() == [1623142623460111000]
     assert trace.gpu.operator.tolist() == [12]

@@ -125,11 +125,10 @@ def per_step(
     busy = float(owned_ns[mine].sum()) / 1e6 / steps
     dearest = int(np.argmax(np.where(mine, owned_ns, -1)))
     return ContextWork(
-        context_tokens=found.tokens,
-        known=found.known,
+        context_tokens=found.tokens if found.known else None,
         factor=found.factor,
-        divisor=found.divisor,
-        pad=found.pad,
+        divisor=found.divisor if found.known else None,
+        pad=found.pad if found.known else None,
         seen_in="grids" if found.seen_in == "grids" else "shapes",
         chains=chains,
         kernels=float((mine & (found.multiple > 0)).sum()) / steps,
@@ -150,6 +149,8 @@ def span_at(group: StepGroup, context_tokens: int) -> float | None:
     if not group.context:
         return None
     for work in group.context:
+        if work.divisor is None or work.pad is None:
+            return None
         factor = context_tokens / work.divisor + work.pad
         scaled = work.busy_ms * factor / work.factor
         span += max(scaled, work.kernels * 1e-3) - work.busy_ms

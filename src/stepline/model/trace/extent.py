@@ -10,8 +10,8 @@ from stepline.evidence.trace_arrays import Column
 STRAY_NS = 100_000_000
 STRAY_SHARE = 0.01
 """Work cut off by a pause longer than 100 ms and than all of the step's work, and holding less than this
-share of it, is a stray: a public decode trace has one 4 µs kernel 463 ms before its graph, and was read as 98 %
-idle for it."""
+share of it, is a stray: a public decode trace has one 4 µs kernel 463 ms before its graph, and was read as
+98 % idle for it."""
 
 
 class Extents(NamedTuple):

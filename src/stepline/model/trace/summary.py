@@ -29,12 +29,15 @@ def summarise(
         context_tokens: the configured context length, where known.
         unprofiled_step_ms: wall of a decode step measured without the profiler.
     """
-    ranks: list[RankTrace] = []
-    arrived: list[Arrivals] = []
-    for raw in raws:
-        one, collectives = rank(raw, context_tokens=context_tokens, unprofiled_step_ms=unprofiled_step_ms)
-        ranks.append(one)
-        arrived.append(collectives)
+    return join(
+        [rank(raw, context_tokens=context_tokens, unprofiled_step_ms=unprofiled_step_ms) for raw in raws],
+        context_tokens=context_tokens,
+    )
+
+
+def join(parts: list[tuple[RankTrace, Arrivals]], *, context_tokens: int | None = None) -> TraceSummary:
+    """Ranks that were condensed one by one (each may be done in a process of its own)."""
+    ranks, arrived = [part[0] for part in parts], [part[1] for part in parts]
     order = sorted(range(len(ranks)), key=lambda i: (ranks[i].rank is None, ranks[i].rank or 0))
     arrived = [arrived[i] for i in order]
     return TraceSummary(

@@ -16,7 +16,7 @@ from stepline.errors import UnreadableEvidence
 from stepline.evidence.trace import TraceDoubt
 from stepline.evidence.trace_arrays import RawTrace
 from stepline.sources.readers.torch_trace import header
-from stepline.sources.readers.torch_trace.columns import Columns, needs_text
+from stepline.sources.readers.torch_trace.columns import Columns, fractional, large_times
 from stepline.sources.readers.torch_trace.events import EVENT_EDGE, decode, decode_patiently
 from stepline.sources.readers.torch_trace.stream import CutShort, pieces
 
@@ -57,7 +57,7 @@ class _Reading:
         self.columns = Columns()
         self.head: bytes | None = None
         self.tail: bytes | None = None
-        self.text_times = False
+        self.text_times = self._decided = False
         self.events = self.skipped = self.raw_bytes = 0
         self.cut: str | None = None
 
@@ -110,8 +110,7 @@ class _Reading:
                 events = self._exact(body)
         if events is None:
             events, broken, self.tail = decode_patiently(body, text_times=self.text_times)
-            if not self.text_times and needs_text(events, body):
-                self.text_times = True
+            if self._wants_text(events, body):
                 events, broken, self.tail = decode_patiently(body, text_times=True)
             cut_off = last and self.tail is None  # then the last piece is no damage, only unfinished
             self.skipped += len(broken[:-1] if cut_off else broken)
@@ -121,10 +120,15 @@ class _Reading:
     def _exact(self, body: bytes) -> list[Any]:
         """Events with times as floats, or as text once floats would lose nanoseconds."""
         events = decode(body, text_times=self.text_times)
-        if not self.text_times and needs_text(events, body):
-            self.text_times = True
-            events = decode(body, text_times=True)
-        return events
+        return decode(body, text_times=True) if self._wants_text(events, body) else events
+
+    def _wants_text(self, events: list[Any], body: bytes) -> bool:
+        """Whether these events must be decoded again with times as text; decided at the first large times."""
+        if self._decided or not large_times(events):
+            return False
+        self._decided = True
+        self.text_times = fractional(body)
+        return self.text_times
 
     def result(self) -> RawTrace:
         """The columns, what the file says of itself, and what was wrong with it."""

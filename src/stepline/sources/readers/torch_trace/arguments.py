@@ -1,77 +1,71 @@
-"""The `args` of the events that are kept (libkineto MetadataFieldCatalog.h and CuptiActivity.h)."""
+"""The `args` of events: one record for all categories (libkineto MetadataFieldCatalog.h, CuptiActivity.h)."""
 
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-
-class GpuArgs(msgspec.Struct, gc=False):
-    """Of a kernel, copy or fill; −1 is not recorded."""
-
-    device: int = -1
-    stream: int = -1
-    correlation: int = -1
-    operator: int = msgspec.field(name="External id", default=-1)
-    operator_2021: int = msgspec.field(name="external id", default=-1)
-    registers: int = msgspec.field(name="registers per thread", default=-1)
-    shared_bytes: int = msgspec.field(name="shared memory", default=-1)
-    grid: tuple[int, int, int] = (-1, -1, -1)
-    block: tuple[int, int, int] = (-1, -1, -1)
-    moved_bytes: int = msgspec.field(name="bytes", default=-1)
-    graph_node: int = msgspec.field(name="graph node id", default=-1)
-    collective: str | None = msgspec.field(name="Collective name", default=None)
+_NO_JSON = msgspec.Raw(b"")
 
 
-class CallArgs(msgspec.Struct, gc=False):
-    """Of a runtime or driver call."""
+class Args(msgspec.Struct, gc=False):
+    """What is used of any event's arguments; −1 and empty stand for not recorded.
+
+    `grid` and `block` stay undecoded: on an operator of a Triton kernel the same key holds text.
+    """
 
     correlation: int = -1
-
-
-class OperatorArgs(msgspec.Struct, gc=False):
-    """Of a framework operator."""
-
     external: int = msgspec.field(name="External id", default=-1)
     external_2021: int = msgspec.field(name="external id", default=-1)
-    shapes: msgspec.Raw = msgspec.field(name="Input Dims", default=msgspec.Raw(b""))
-    dtypes: msgspec.Raw = msgspec.field(name="Input type", default=msgspec.Raw(b""))
+    device: int = -1
+    stream: int = -1
+    registers: int = msgspec.field(name="registers per thread", default=-1)
+    shared_bytes: int = msgspec.field(name="shared memory", default=-1)
+    grid: msgspec.Raw = _NO_JSON
+    block: msgspec.Raw = _NO_JSON
+    moved_bytes: int = msgspec.field(name="bytes", default=-1)
+    graph_node: int = msgspec.field(name="graph node id", default=-1)
+    collective: msgspec.Raw = msgspec.field(name="Collective name", default=_NO_JSON)
+    shapes: msgspec.Raw = msgspec.field(name="Input Dims", default=_NO_JSON)
+    dtypes: msgspec.Raw = msgspec.field(name="Input type", default=_NO_JSON)
+
+    @property
+    def operator(self) -> int:
+        """The external id, however it is spelled."""
+        return self.external if self.external >= 0 else self.external_2021
 
 
-class _Nothing(msgspec.Struct, gc=False):
-    pass
+NO_ARGS = Args()
 
 
-Args = TypeVar("Args", GpuArgs, CallArgs, OperatorArgs)
-_DECODERS: dict[type[Any], Any] = {
-    kind: msgspec.json.Decoder(list[kind], strict=False)  # type: ignore[valid-type]
-    for kind in (GpuArgs, CallArgs, OperatorArgs)
-}
-
-
-def decode_all(raws: list[msgspec.Raw], kind: type[Args]) -> list[Args]:
-    """The arguments of many events at once; an odd one is read field by field and keeps what fits."""
-    try:
-        found: list[Args] = _DECODERS[kind].decode(b"[" + b",".join(raws) + b"]")
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        found = [_loosely(bytes(raw), kind) for raw in raws]
-    return found
-
-
-def _loosely(raw: bytes, kind: type[Args]) -> Args:
+def loosely(raw: bytes) -> Args:
+    """Field by field, keeping what fits, where one field has a type it should not have."""
     try:
         fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return kind()
+        return NO_ARGS
     good: dict[str, Any] = {}
-    for field in msgspec.structs.fields(kind):
-        if field.encode_name in fields:
+    for field in msgspec.structs.fields(Args):
+        if (value := fields.get(field.encode_name)) is None:
+            continue
+        try:
+            whole = field.type is msgspec.Raw
+            good[field.name] = value.copy() if whole else msgspec.json.decode(value, type=int, strict=False)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+    return Args(**good)
+
+
+def triples(raws: list[msgspec.Raw]) -> list[tuple[int, int, int]]:
+    """Grids or blocks of many events; −1 where one holds no three integers."""
+    known: dict[bytes, tuple[int, int, int]] = {b"": (-1, -1, -1)}
+    found = []
+    for raw in raws:
+        text = bytes(raw)
+        if (triple := known.get(text)) is None:
             try:
-                value = fields[field.encode_name]
-                good[field.name] = (
-                    value.copy()
-                    if field.type is msgspec.Raw
-                    else msgspec.json.decode(value, type=field.type, strict=False)
-                )
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                continue
-    return kind(**good)
+                triple = msgspec.json.decode(text, type=tuple[int, int, int], strict=False)
+            except msgspec.DecodeError:
+                triple = (-1, -1, -1)
+            known[text] = triple
+        found.append(triple)
+    return found

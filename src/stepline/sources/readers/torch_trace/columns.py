@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from stepline.evidence.trace_arrays import COPY, FILL, KERNEL, Calls, Column, GpuWork, Operators, Spans
-from stepline.sources.readers.torch_trace.arguments import CallArgs, GpuArgs, OperatorArgs, decode_all
+from stepline.sources.readers.torch_trace.arguments import NO_ARGS, Args, triples
 from stepline.sources.readers.torch_trace.events import AnySpan
 
 LONGEST_NS = 600 * 10**9
@@ -42,6 +43,7 @@ class Columns:
     def __init__(self) -> None:
         self.strings = Strings()
         self.odd_times = 0
+        self._known_raw: dict[bytes, int] = {b"": -1}
         self._rows: dict[str, list[tuple[NDArray[np.int64], ...]]] = {}
 
     def add(self, events: list[Any]) -> None:
@@ -55,8 +57,7 @@ class Columns:
             if cat in SORTS:
                 self._gpu(group, SORTS[cat])
             elif cat in CALLS:
-                args = decode_all([e.args for e in group], CallArgs)
-                self._keep("calls", group, [a.correlation for a in args], thread=True)
+                self._keep("calls", group, [a.correlation for a in _args(group)], thread=True)
             elif cat in OPERATORS:
                 self._operators(group)
             elif cat == "python_function":
@@ -67,11 +68,7 @@ class Columns:
                 self._keep("overheads", group, thread=True)
 
     def _gpu(self, group: list[AnySpan], sort: int) -> None:
-        args = decode_all([e.args for e in group], GpuArgs)
-        details = [
-            self.strings.all([bytes(event.args).decode("utf-8", "replace")])[0] if arg.collective else -1
-            for event, arg in zip(group, args, strict=True)
-        ]
+        args = _args(group)
         self._keep(
             "gpu",
             group,
@@ -79,30 +76,38 @@ class Columns:
             [a.device for a in args],
             [a.stream for a in args],
             [a.correlation for a in args],
-            [a.operator if a.operator >= 0 else a.operator_2021 for a in args],
+            [a.operator for a in args],
             [a.registers for a in args],
             [a.shared_bytes for a in args],
-            [a.grid for a in args],
-            [a.block for a in args],
+            triples([a.grid for a in args]),
+            triples([a.block for a in args]),
             [a.moved_bytes for a in args],
             [a.graph_node for a in args],
-            details,
+            self._texts([a.collective for a in args]),
         )
 
     def _operators(self, group: list[AnySpan]) -> None:
-        args = decode_all([e.args for e in group], OperatorArgs)
+        args = _args(group)
         self._keep(
             "operators",
             group,
-            [a.external if a.external >= 0 else a.external_2021 for a in args],
-            self._texts([bytes(a.shapes) for a in args]),
-            self._texts([bytes(a.dtypes) for a in args]),
+            [a.operator for a in args],
+            self._texts([a.shapes for a in args]),
+            self._texts([a.dtypes for a in args]),
             thread=True,
         )
 
-    def _texts(self, raws: list[bytes]) -> list[int]:
-        index = self.strings.index
-        return [index.setdefault(raw.decode(), len(index)) if raw else -1 for raw in raws]
+    def _texts(self, raws: list[msgspec.Raw]) -> list[int]:
+        """Indices of undecoded JSON texts; decoding is left to the few that are shown."""
+        index, known = self.strings.index, self._known_raw
+        found = []
+        for raw in raws:
+            text = bytes(raw)
+            if (number := known.get(text)) is None:
+                number = index.setdefault(text.decode("utf-8", "replace"), len(index))
+                known[text] = number
+            found.append(number)
+        return found
 
     def _keep(self, into: str, group: list[AnySpan], *columns: Sequence[Any], thread: bool = False) -> None:
         start, length = _times_ns([e.ts for e in group]), _times_ns([e.dur for e in group])
@@ -137,7 +142,7 @@ class Columns:
         return GpuWork(
             name=c[0], start_ns=c[1], end_ns=c[2], sort=c[3], device=c[4], stream=c[5], correlation=c[6],
             operator=c[7], registers=c[8], shared_bytes=c[9], grid=c[10], block=c[11], moved_bytes=c[12],
-            graph_node=c[13], details=c[14],
+            graph_node=c[13], collective=c[14],
         )  # fmt: skip
 
     def calls(self) -> Calls:
@@ -156,6 +161,10 @@ class Columns:
         """`frames`, `marks` or `overheads`."""
         c = self._joined(into, (1,) * 4)
         return Spans(name=c[0], start_ns=c[1], end_ns=c[2], thread=c[3])
+
+
+def _args(group: list[AnySpan]) -> list[Args]:
+    return [event.args or NO_ARGS for event in group]
 
 
 def _times_ns(times: list[Any]) -> NDArray[np.int64]:
@@ -179,8 +188,12 @@ def _text_ns(raw: bytes) -> int:
 _FRACTION = re.compile(rb'"ts"\s*:\s*"?\d{13,}\.\d*[1-9]')
 
 
-def needs_text(events: list[Any], body: bytes) -> bool:
-    """Whether float times of these events could be off by a nanosecond: 2**43 µs or more, and fractional."""
+def large_times(events: list[Any]) -> bool:
+    """Whether times reach 2**43 µs, where a float64 no longer tells nanoseconds apart."""
     sample = events[:: max(1, len(events) // 1000)]  # one file writes all its times alike
-    large = any(abs(e.ts) >= 2.0**43 for e in sample if e.cat is not None)
-    return large and bool(_FRACTION.search(body))
+    return any(abs(e.ts) >= 2.0**43 for e in sample if e.cat is not None)
+
+
+def fractional(body: bytes) -> bool:
+    """Whether large times are written with a fraction of a microsecond."""
+    return bool(_FRACTION.search(body))

@@ -1,7 +1,6 @@
 """Typed decoding of trace events: fast for what the profiler writes, patient with what has gone wrong.
 
-Format: Chrome trace events as PyTorch's Kineto writes them (libkineto/src/output_json.cpp). `args` stays
-undecoded here; only the events that are kept have theirs decoded.
+Format: Chrome trace events as PyTorch's Kineto writes them (libkineto/src/output_json.cpp).
 """
 
 import re
@@ -10,6 +9,8 @@ from operator import or_
 from typing import Any
 
 import msgspec
+
+from stepline.sources.readers.torch_trace.arguments import Args, loosely
 
 
 class Span(msgspec.Struct, tag="X", tag_field="ph", gc=False):
@@ -20,12 +21,21 @@ class Span(msgspec.Struct, tag="X", tag_field="ph", gc=False):
     cat: str = ""
     dur: float = 0.0
     tid: int | str = 0
-    args: msgspec.Raw = msgspec.Raw(b"{}")
+    args: Args | None = None
 
 
 class TextSpan(msgspec.Struct, tag="X", tag_field="ph", gc=False):
     """The same with times as written, for absolute times that a float64 would round to 250 ns."""
 
+    name: str
+    ts: msgspec.Raw
+    cat: str = ""
+    dur: msgspec.Raw = msgspec.Raw(b"0")
+    tid: int | str = 0
+    args: Args | None = None
+
+
+class _LooseSpan(msgspec.Struct, tag="X", tag_field="ph"):
     name: str
     ts: msgspec.Raw
     cat: str = ""
@@ -91,7 +101,21 @@ def _one(piece: bytes, *, text_times: bool) -> list[Any] | None:
             return decode(mend(piece), text_times=text_times)
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
-    return None
+    return _loose(_mend(piece), text_times=text_times)
+
+
+def _loose(piece: bytes, *, text_times: bool) -> list[Any] | None:
+    """An event whose arguments have a type they should not have."""
+    try:
+        span = msgspec.json.decode(piece, type=_LooseSpan, strict=False)
+        args = loosely(bytes(span.args))
+        if text_times:
+            ts, dur = span.ts.copy(), span.dur.copy()
+            return [TextSpan(name=span.name, ts=ts, dur=dur, cat=span.cat, tid=span.tid, args=args)]
+        ts_us, dur_us = (msgspec.json.decode(raw, type=float, strict=False) for raw in (span.ts, span.dur))
+        return [Span(name=span.name, ts=ts_us, dur=dur_us, cat=span.cat, tid=span.tid, args=args)]
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def _mend(piece: bytes) -> bytes:
