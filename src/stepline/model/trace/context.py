@@ -1,0 +1,157 @@
+"""Work sized by the configured context: a factor of it shared along chains of kernels.
+
+One kernel's grid proves nothing (132 blocks are four times 33, and simply the SM count); five neighbours that
+do different things and share an odd factor such as 4,097 = 1,048,576 / 256 + 1 do not happen by chance.
+"""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.evidence.trace import ContextWork, StepGroup
+from stepline.evidence.trace_arrays import Column
+from stepline.model.trace.work import Work
+
+CHAIN_LEAST = 5
+"""Kernels that must share the factor. With the least factor, 33, five random grids do so once in 4e7."""
+FACTOR_LEAST = 33
+GAP_MOST = 3
+"""Kernels without the factor inside a chain: casts of other operands, a GEMM with a persistent grid."""
+_DIVISORS = tuple(2**power for power in range(11))
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True)
+class Found:
+    """Rows of chains; `multiple` is grid blocks per factor, 0 for an enclosed row, −1 outside."""
+
+    factor: int
+    divisor: int
+    pad: int
+    tokens: int
+    known: bool
+    seen_in: str
+    chain: Column
+    multiple: NDArray[np.float64]
+
+
+def find(work: Work, step: Column, context_tokens: int | None, sms: int | None) -> Found | None:
+    """The factor with the most work along chains; None where no chain shares one.
+
+    Args:
+        work: one device's rows.
+        step: the step of each row, −1 for none.
+        context_tokens: the configured context; without it only factors 2^k + 1 of at least 257 are tried.
+        sms: SM count, whose own multiples say nothing.
+    """
+    if context_tokens:
+        candidates = {
+            (context_tokens // divisor + pad, divisor, pad): context_tokens
+            for divisor in _DIVISORS for pad in (0, 1) if context_tokens % divisor == 0
+        }  # fmt: skip
+    else:
+        candidates = {(2**power + 1, 1, 1): 2**power for power in range(8, 23)}
+    order = np.lexsort((work.raw.gpu.start_ns, work.raw.gpu.stream, step))
+    total = work.raw.gpu.grid.prod(axis=1)
+    total[(work.raw.gpu.grid[:, 0] < 1)] = 0
+    if sms:
+        total[(total == sms) | (total == 2 * sms)] = 0
+    length = (work.raw.gpu.end_ns - work.raw.gpu.start_ns).astype(np.float64)
+    extents = _extents(work)
+    best: tuple[float, int, Found] | None = None
+    for (factor, divisor, pad), tokens in candidates.items():
+        if factor < FACTOR_LEAST or factor & (factor - 1) == 0:
+            continue  # a power of two is also a hidden size times a batch
+        by_grid = (total > 0) & (total % factor == 0)
+        by_shape = np.array([any(number % factor == 0 for number in found) for found in extents], bool)
+        for seen_in, hits in (("grids", by_grid), ("shapes", by_shape)):
+            chain = _chains(hits, order, step, work.raw.gpu.stream, work.raw.gpu.name)
+            score = float(length[chain >= 0].sum())
+            if score > 0 and (best is None or (score, factor) > best[:2]):
+                multiple = np.where(chain < 0, -1.0, np.where(hits, total / factor, 0.0))
+                found = Found(
+                    factor, divisor, pad, tokens, context_tokens is not None, seen_in, chain, multiple
+                )
+                best = (score, factor, found)
+    return best[2] if best else None
+
+
+def _extents(work: Work) -> list[tuple[int, ...]]:
+    """Per row, the extents over 255 in its operator's input shapes."""
+    operators, strings = work.raw.operators, work.raw.strings
+    usable = np.flatnonzero((operators.shapes >= 0) & (operators.external > 0))
+    shapes = {int(operators.external[i]): int(operators.shapes[i]) for i in usable.tolist()}
+    parsed: dict[int, tuple[int, ...]] = {-1: ()}
+    found = []
+    for operator in work.raw.gpu.operator.tolist():
+        index = shapes.get(operator, -1)
+        if index not in parsed:
+            numbers = {int(text) for text in _NUMBER.findall(strings[index])}
+            parsed[index] = tuple(number for number in numbers if number > 255)
+        found.append(parsed[index])
+    return found
+
+
+def _chains(hits: NDArray[np.bool_], order: Column, step: Column, stream: Column, name: Column) -> Column:
+    """Number the chains; −1 outside. A chain stays within one step and stream."""
+    chain = np.full(len(hits), -1, np.int64)
+    at = np.flatnonzero(hits[order])
+    if len(at) < CHAIN_LEAST:
+        return chain
+    rows = order[at]
+    new = (np.diff(at) > GAP_MOST + 1) | (np.diff(step[rows]) != 0) | (np.diff(stream[rows]) != 0)
+    for number, positions in enumerate(np.split(at, np.flatnonzero(new) + 1)):
+        if len(positions) >= CHAIN_LEAST and len(np.unique(name[order[positions]])) >= 3:
+            chain[order[positions[0] : positions[-1] + 1]] = number
+    return chain
+
+
+def per_step(
+    found: Found,
+    work: Work,
+    rows: NDArray[np.bool_],
+    owned_ns: NDArray[np.float64],
+    *,
+    steps: int,
+    batch: int | None,
+) -> ContextWork | None:
+    """Its cost in the given rows of one group of steps."""
+    mine = rows & (found.chain >= 0)
+    if not mine.any() or not steps:
+        return None
+    chains = len(np.unique(found.chain[mine])) / steps
+    busy = float(owned_ns[mine].sum()) / 1e6 / steps
+    dearest = int(np.argmax(np.where(mine, owned_ns, -1)))
+    return ContextWork(
+        context_tokens=found.tokens if found.known else None,
+        factor=found.factor,
+        divisor=found.divisor if found.known else None,
+        pad=found.pad if found.known else None,
+        seen_in="grids" if found.seen_in == "grids" else "shapes",
+        chains=chains,
+        kernels=float((mine & (found.multiple > 0)).sum()) / steps,
+        busy_ms=busy,
+        enclosed_ms=float(owned_ns[mine & (found.multiple == 0)].sum()) / 1e6 / steps,
+        per_chain_per_request_ms=busy / chains / batch if batch else None,
+        example=work.raw.strings[work.raw.gpu.name[dearest]][:160],
+    )
+
+
+def span_at(group: StepGroup, context_tokens: int) -> float | None:
+    """The decode graph's span, milliseconds, were the configured context another.
+
+    The chains' time shrinks with the factor, though no kernel below the duration of the graph's smallest ones
+    (1 µs, the shortest seen in our captures); all else stays.
+    """
+    span = group.graph_span_ms or group.span_ms
+    if not group.context:
+        return None
+    for work in group.context:
+        if work.divisor is None or work.pad is None:
+            return None
+        factor = context_tokens / work.divisor + work.pad
+        scaled = work.busy_ms * factor / work.factor
+        span += max(scaled, work.kernels * 1e-3) - work.busy_ms
+    return span

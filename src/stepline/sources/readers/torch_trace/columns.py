@@ -1,0 +1,199 @@
+"""Decoded events, piece by piece, into the columns of a RawTrace."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from stepline.evidence.trace_arrays import COPY, FILL, KERNEL, Calls, Column, GpuWork, Operators, Spans
+from stepline.sources.readers.torch_trace.arguments import NO_ARGS, Args, triples
+from stepline.sources.readers.torch_trace.events import AnySpan
+
+LONGEST_NS = 600 * 10**9
+"""No single kernel, copy or call of a served model takes ten minutes; unset ends overflow far beyond it."""
+
+SORTS = {
+    "kernel": KERNEL, "gpu_memcpy": COPY, "memcpy": COPY, "gpu_memset": FILL, "memset": FILL,
+    "concurrent_kernel": KERNEL, "mtia_kernel": KERNEL,
+}  # fmt: skip
+CALLS = ("cuda_runtime", "cuda_driver", "runtime", "hip_runtime", "mtia_runtime", "privateuse1_runtime")
+OPERATORS = ("cpu_op", "operator")
+
+
+class Strings:
+    """Every distinct text once."""
+
+    def __init__(self) -> None:
+        self.index: dict[str, int] = {}
+
+    def all(self, texts: Iterable[str]) -> list[int]:
+        """The index of each text, new ones appended."""
+        index = self.index
+        return [index.setdefault(text, len(index)) for text in texts]
+
+
+class Columns:
+    """Collects the kept events of one file."""
+
+    def __init__(self) -> None:
+        self.strings = Strings()
+        self.odd_times = 0
+        self._known_raw: dict[bytes, int] = {b"": -1}
+        self._rows: dict[str, list[tuple[NDArray[np.int64], ...]]] = {}
+
+    def add(self, events: list[Any]) -> None:
+        """Sort the spans of one decoded piece into their columns."""
+        groups: defaultdict[str | None, list[AnySpan]] = defaultdict(list)
+        for event in events:
+            groups[event.cat].append(event)
+        groups.pop(None, None)  # flows, instants, metadata
+        for written, group in groups.items():
+            cat = (written or "").lower()
+            if cat in SORTS:
+                self._gpu(group, SORTS[cat])
+            elif cat in CALLS:
+                self._keep("calls", group, [a.correlation for a in _args(group)], thread=True)
+            elif cat in OPERATORS:
+                self._operators(group)
+            elif cat == "python_function":
+                self._keep("frames", group, thread=True)
+            elif cat == "user_annotation":
+                self._keep("marks", group, thread=True)
+            elif cat == "overhead":
+                self._keep("overheads", group, thread=True)
+
+    def _gpu(self, group: list[AnySpan], sort: int) -> None:
+        args = _args(group)
+        self._keep(
+            "gpu",
+            group,
+            [sort] * len(group),
+            [a.device for a in args],
+            [a.stream for a in args],
+            [a.correlation for a in args],
+            [a.operator for a in args],
+            [a.registers for a in args],
+            [a.shared_bytes for a in args],
+            triples([a.grid for a in args]),
+            triples([a.block for a in args]),
+            [a.moved_bytes for a in args],
+            [a.graph_node for a in args],
+            self._texts([a.collective for a in args]),
+        )
+
+    def _operators(self, group: list[AnySpan]) -> None:
+        args = _args(group)
+        self._keep(
+            "operators",
+            group,
+            [a.operator for a in args],
+            self._texts([a.shapes for a in args]),
+            self._texts([a.dtypes for a in args]),
+            thread=True,
+        )
+
+    def _texts(self, raws: list[msgspec.Raw]) -> list[int]:
+        """Indices of undecoded JSON texts; decoding is left to the few that are shown."""
+        index, known = self.strings.index, self._known_raw
+        found = []
+        for raw in raws:
+            text = bytes(raw)
+            if (number := known.get(text)) is None:
+                number = index.setdefault(text.decode("utf-8", "replace"), len(index))
+                known[text] = number
+            found.append(number)
+        return found
+
+    def _keep(self, into: str, group: list[AnySpan], *columns: Sequence[Any], thread: bool = False) -> None:
+        start, length = _times_ns([e.ts for e in group]), _times_ns([e.dur for e in group])
+        ids = self._threads(group) if thread else []
+        row = [np.array(self.strings.all(e.name for e in group), np.int64), start, start + length]
+        row += [np.array(column, np.int64) for column in ([ids] if thread else []) + list(columns)]
+        good = (start > 0) & (length >= 0) & (length < LONGEST_NS)
+        if not good.all():
+            self.odd_times += int((~good).sum())
+            row = [column[good] for column in row]
+        self._rows.setdefault(into, []).append(tuple(row))
+
+    def _threads(self, group: list[AnySpan]) -> list[Any]:
+        """Thread ids as numbers; a name such as "stream 7" or "" is numbered by its text."""
+        return [self._thread(e.tid) if type(e.tid) is str else e.tid for e in group]
+
+    def _thread(self, text: str) -> int:
+        return int(text) if text.lstrip("-").isdigit() else -2 - self.strings.all([text])[0]
+
+    def _joined(self, into: str, widths: tuple[int, ...]) -> list[Any]:
+        """Columns of one kind, joined and ordered by start (name, start, end, then the rest)."""
+        rows = self._rows.pop(into, [])
+        if not rows:
+            return [np.zeros((0, width) if width > 1 else 0, np.int64) for width in widths]
+        joined = [np.concatenate(column) for column in zip(*rows, strict=True)]
+        order = np.argsort(joined[1], kind="stable")
+        return [column[order] for column in joined]
+
+    def gpu(self) -> GpuWork:
+        """Kernels, copies and fills."""
+        c: list[Column] = self._joined("gpu", (1,) * 10 + (3, 3, 1, 1, 1))
+        return GpuWork(
+            name=c[0], start_ns=c[1], end_ns=c[2], sort=c[3], device=c[4], stream=c[5], correlation=c[6],
+            operator=c[7], registers=c[8], shared_bytes=c[9], grid=c[10], block=c[11], moved_bytes=c[12],
+            graph_node=c[13], collective=c[14],
+        )  # fmt: skip
+
+    def calls(self) -> Calls:
+        """Runtime and driver calls."""
+        c = self._joined("calls", (1,) * 5)
+        return Calls(name=c[0], start_ns=c[1], end_ns=c[2], thread=c[3], correlation=c[4])
+
+    def operators(self) -> Operators:
+        """Framework operators."""
+        c = self._joined("operators", (1,) * 7)
+        return Operators(
+            name=c[0], start_ns=c[1], end_ns=c[2], thread=c[3], external=c[4], shapes=c[5], dtypes=c[6]
+        )
+
+    def spans(self, into: str) -> Spans:
+        """`frames`, `marks` or `overheads`."""
+        c = self._joined(into, (1,) * 4)
+        return Spans(name=c[0], start_ns=c[1], end_ns=c[2], thread=c[3])
+
+
+def _args(group: list[AnySpan]) -> list[Args]:
+    return [event.args or NO_ARGS for event in group]
+
+
+def _times_ns(times: list[Any]) -> NDArray[np.int64]:
+    """Microseconds to integer nanoseconds, exactly: from floats below 2**43 µs or whole, else from text."""
+    if times and not isinstance(times[0], float):
+        return np.array([_text_ns(bytes(raw)) for raw in times], np.int64)
+    values = np.array(times, np.float64)
+    values[~(np.abs(values) < 9e15)] = -1.0
+    whole = np.floor(values)
+    return whole.astype(np.int64) * 1000 + np.rint((values - whole) * 1000).astype(np.int64)
+
+
+def _text_ns(raw: bytes) -> int:
+    try:
+        ns = int((Decimal(raw.strip(b'"').decode()) * 1000).to_integral_value())
+    except (InvalidOperation, ValueError, OverflowError):
+        return -1
+    return ns if abs(ns) < 2**62 else -1
+
+
+_FRACTION = re.compile(rb'"ts"\s*:\s*"?\d{13,}\.\d*[1-9]')
+
+
+def large_times(events: list[Any]) -> bool:
+    """Whether times reach 2**43 µs, where a float64 no longer tells nanoseconds apart."""
+    sample = events[:: max(1, len(events) // 1000)]  # one file writes all its times alike
+    return any(abs(e.ts) >= 2.0**43 for e in sample if e.cat is not None)
+
+
+def fractional(body: bytes) -> bool:
+    """Whether large times are written with a fraction of a microsecond."""
+    return bool(_FRACTION.search(body))
