@@ -1,4 +1,4 @@
-# ruff: noqa: ISC004, E501  # lines of a log, one string each
+# ruff: noqa: ISC004  # lines of a log, one string each
 """Reads a log with every variant of line mixed, and reports seconds and peak memory on one core.
 
     python benchmarks/log_reading.py [megabytes ...]        default: 100 1000

@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 
 from stepline.cli.output import add_output_arguments, deliver
-from stepline.errors import UsageError
-from stepline.evidence.run import Run
+from stepline.errors import SteplineError, UsageError
+from stepline.evidence.run import ReadingDoubt, Run
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.model.assess import assess
 from stepline.model.picture import Setup
-from stepline.sources.read import read
+from stepline.sources.read import TRACE_KIND, read, trace_files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
 def diagnose_paths(targets: list[str], args: argparse.Namespace) -> Diagnosis:
     """The diagnosis of files and folders under the settings of the command line."""
-    evidence = read(targets)
+    evidence = _with_trace(read(targets), targets, args)
     setup = Setup(
         model=args.model,
         gpu=args.gpu,
@@ -58,6 +58,24 @@ def diagnose_paths(targets: list[str], args: argparse.Namespace) -> Diagnosis:
     if not args.quiet and sys.stderr.isatty():
         print(f"read {len(evidence.files)} files", file=sys.stderr)
     return diagnose(assess(evidence, setup))
+
+
+def _with_trace(evidence: Run, targets: list[str], args: argparse.Namespace) -> Run:
+    """Condense the profiler traces among the targets into the run, unless a saved run brought its own."""
+    if evidence.trace is not None or not any(file.kind == TRACE_KIND for file in evidence.files):
+        return evidence
+    from stepline.cli.trace import summarise_paths  # noqa: PLC0415  # numpy, only for traces
+
+    configured = evidence.server.context_length
+    context_tokens = configured.value if configured is not None else args.context_length
+    try:
+        summary = summarise_paths(
+            trace_files(targets), context_tokens=context_tokens, gpu=args.gpu, quiet=args.quiet
+        )
+    except SteplineError as error:
+        doubt = ReadingDoubt(topic="trace", text=f"the trace was left out: {error}")
+        return msgspec.structs.replace(evidence, doubts=(*evidence.doubts, doubt))
+    return msgspec.structs.replace(evidence, trace=summary)
 
 
 def _with_model(evidence: Run, path: str) -> Run:

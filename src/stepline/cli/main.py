@@ -12,6 +12,7 @@ VERBS = {
     "diagnose": "find why a server decodes slowly, from its URL or from recorded evidence",
     "roofline": "the least time a decode step can take, component by component",
     "lab": "run a matrix of planted faults on real engines",
+    "trace": "kernel and step accounting of GPU traces, all ranks",
     "fit": "the step law of a table of running batch and step time",
     "explain": "a rule's own page",
     "demo": "diagnose a recorded slow server, no GPU and no network needed",

@@ -19,13 +19,6 @@ _PARALLEL_FROM_BYTES = 4 << 20
 """Compressed bytes from which a process of its own (about 0.3 s to start) pays for a second file."""
 
 
-def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Register the verb."""
-    parser = subparsers.add_parser("trace", help="kernel and step accounting of GPU traces, all ranks")
-    add_arguments(parser)
-    parser.set_defaults(run=run)
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `trace`."""
     parser.add_argument(

@@ -11,7 +11,7 @@ from stepline.evidence.server import ServerFacts
 TUPLES = tuple(
     field.name
     for field in msgspec.structs.fields(Run)
-    if field.name not in ("schema_version", "server", "model_config")
+    if field.name not in ("schema_version", "server", "model_config", "trace")
 )
 IDENTITY = ("engine", "version", "model", "tp", "context_length", "max_running")
 """Facts that cannot differ between two files about one start of one server."""
@@ -30,7 +30,8 @@ def merge(runs: Sequence[Run]) -> Run:
     for name in ("decodes", "prefills", "events"):
         joined[name] = _renumber(runs, name)
     model_config = next((run.model_config for run in runs if run.model_config is not None), None)
-    return Run(server=server, model_config=model_config, **joined)
+    trace = next((run.trace for run in runs if run.trace is not None), None)
+    return Run(server=server, model_config=model_config, trace=trace, **joined)
 
 
 def _renumber(runs: Sequence[Run], name: str) -> tuple[Any, ...]:

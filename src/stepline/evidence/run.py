@@ -10,6 +10,7 @@ from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.scheduler import DecodeReport, GraphUse, Notice, PrefillReport, SchedulerEvent
 from stepline.evidence.server import ServerFacts
+from stepline.evidence.trace import TraceSummary
 
 SCHEMA_VERSION = 1
 
@@ -50,6 +51,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     levers: tuple[LeverTrial, ...] = ()
     gpu_samples: tuple[GpuSample, ...] = ()
     doubts: tuple[ReadingDoubt, ...] = ()
+    trace: TraceSummary | None = None
+    """Condensed from profiler traces of all ranks; a saved run never needs the traces again."""
 
     @property
     def empty(self) -> bool:
@@ -62,4 +65,5 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
             or self.step_rows
             or self.levers
             or self.gpu_samples
+            or self.trace
         )

@@ -11,10 +11,11 @@ from stepline.findings.registry import RULES
 from stepline.findings.tried import with_trials
 from stepline.model.assess import law_or_none
 from stepline.model.drift import find_drift
-from stepline.model.host import gpu_busy_share
+from stepline.model.host import gpu_busy
 from stepline.model.law import Interval, NoLaw, StepLaw
 from stepline.model.picture import Picture
 from stepline.model.tensor import tensor_statement
+from stepline.model.traced import TracedStep
 
 WORTH = 0.1
 """Share of the load's time below which nothing is a finding, at most a note (DESIGN §2)."""
@@ -241,7 +242,7 @@ def _life(picture: Picture) -> tuple[view.LifeLine, ...]:
     loop = picture.loop
     if loop is None:
         return ()
-    busy = gpu_busy_share(picture)
+    busy = gpu_busy(picture)
     lines = [
         view.LifeLine(
             part="decode steps",
@@ -258,15 +259,18 @@ def _life(picture: Picture) -> tuple[view.LifeLine, ...]:
         lines.append(
             view.LifeLine(
                 part="of all time, GPU idle",
-                share=1 - busy[0],
-                evidence=f"median of {busy[1]} unprofiled GPU samples while requests ran",
+                share=1 - busy.share,
+                evidence=f"{busy.instrument}, while requests ran",
             )
         )
     return tuple(lines)
 
 
 def _accounting(picture: Picture) -> tuple[view.AccountingLine, ...]:
-    """The step by component: floors, and what they leave unexplained. Parts are measured by a trace only."""
+    """The step by component: as a trace measured it where there is one, else the floors alone."""
+    traced = picture.traced
+    if traced is not None and traced.wall_ms is not None:
+        return _traced_accounting(traced, traced.wall_ms)
     step, floors = picture.step, picture.floors
     if step is None or floors is None:
         return ()
@@ -276,28 +280,53 @@ def _accounting(picture: Picture) -> tuple[view.AccountingLine, ...]:
             component=part.name,
             measured_ms=None,
             floor_ms=part.ms,
-            evidence=f"{units.size(part.bytes)}, bound by {part.bound}",
+            evidence=f"{units.size(part.bytes)}, bound by {part.bound}; not measured: no trace",
         )
         for part in floor.components
     ]
     if floor.collectives.ms:
+        source = f"{floor.collectives.count} collectives: {floor.collectives.source}"
         lines.append(
             view.AccountingLine(
-                component="communication",
-                measured_ms=None,
-                floor_ms=floor.collectives.ms,
-                evidence=f"{floor.collectives.count} collectives: {floor.collectives.source}",
+                component="communication", measured_ms=None, floor_ms=floor.collectives.ms, evidence=source
             )
         )
+    unexplained = step.measured_ms - floor.total_ms
     lines.append(
         view.AccountingLine(
-            component="wall", measured_ms=step.measured_ms, floor_ms=floor.total_ms, evidence=step.instrument
+            component="not explained by the floor",
+            measured_ms=unexplained,
+            floor_ms=None,
+            evidence="wall less floor",
+        )
+    )
+    return tuple(lines)
+
+
+def _traced_accounting(traced: TracedStep, wall_ms: float) -> tuple[view.AccountingLine, ...]:
+    """Busy by component from the trace and the host's part of the unprofiled wall; the lines sum to the wall."""
+    group = traced.group
+    lines = [
+        view.AccountingLine(
+            component=part.component,
+            measured_ms=part.busy_ms,
+            floor_ms=None,
+            evidence=f"GPU busy in the trace, {part.kernels:.0f} kernels a step",
+        )
+        for part in sorted(group.components, key=lambda part: -part.busy_ms)
+    ]
+    evidence = f"unprofiled step at {group.batch} running less GPU busy"
+    lines.append(
+        view.AccountingLine(
+            component="host gap", measured_ms=wall_ms - group.busy_ms, floor_ms=None, evidence=evidence
         )
     )
     return tuple(lines)
 
 
 def _unexplained(picture: Picture) -> float | None:
+    if picture.traced is not None and picture.traced.wall_ms is not None:
+        return picture.traced.group.component_ms("unattributed")
     if picture.step is None or picture.floors is None:
         return None
     return picture.step.measured_ms - picture.floors.here.total_ms

@@ -1,44 +1,28 @@
 """From a run to its picture: each number from the best instrument present, in one pass."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from stepline.errors import UnknownFact
-from stepline.evidence.origin import Sourced
 from stepline.evidence.run import ReadingDoubt, Run
-from stepline.facts.catalogue import find_model
-from stepline.facts.hardware import find_gpu
-from stepline.model.architecture import Architecture, parse_config
 from stepline.model.closed_loop import ClosedLoop, from_measured
 from stepline.model.context import LiveContext, live_context
 from stepline.model.floor import Floor
 from stepline.model.gpu_use import GpuUse, align_clocks, gpu_use
-from stepline.model.law import LawPoint, NoLaw, StepLaw, fit, level_points
-from stepline.model.layout import Layout
+from stepline.model.law import LawPoint, NoLaw, StepLaw, fit
 from stepline.model.levels import OfferedLevel, offered_levels
 from stepline.model.picture import Floors, Load, Phases, Picture, Routing, Setup, Step, Target, floor_of
-from stepline.model.regressed import regressed_points
+from stepline.model.points import CLIENT_GAP, INTERVAL, TPOT, WINDOW, WINDOW_FILLED, best_points, point_at
+from stepline.model.target import find_target
 from stepline.model.timeline import Interval, Plateau, plateaus
+from stepline.model.traced import traced_step
 from stepline.model.typical import Typical, typical_step
-from stepline.model.windows import DecodeWindow, Windows, decode_windows
+from stepline.model.windows import Windows, decode_windows
 
-WINDOW = "decode windows (log)"
-WINDOW_FILLED = "decode lines (log), prefill regressed out where no window is free of it"
-TPOT = "time per token (client)"
-INTERVAL = "means over a fixed time (log)"
-CLIENT_GAP = "median gap between tokens (client)"
-RECORDED = "engine's own step times"
-STATED = "step times as stated"
-STATED_RATE = "rate as stated for a running batch"
 CLIENT_RATE = "engine's batch over the client's rate"
-SAME_CONTEXT = 2.0
-"""Contexts within this factor share a law: streams of one level differ by their output length, which doubled the
-context within levels of the captures (256 prompt and up to 128 output tokens, 512 and 192)."""
-SAME_BATCH = 0.06
-"""Batches this close share a point: requests come and go at the edges of a window."""
 ROUTE_TOLERANCE = 0.25
 """Routes to the running batch that differ by more are doubted: rate × time per token leaves out the prefill share
 of a request's life, which was up to 23 % of the streams on the healthy H200 server at 64."""
@@ -47,12 +31,12 @@ of a request's life, which was up to 23 % of the streams on the healthy H200 ser
 def assess(run: Run, setup: Setup) -> Picture:
     """Compute the picture of a run."""
     run = _last_start(run)
-    target, missing = _target(run, setup)
+    target, missing = find_target(run, setup)
     windows = decode_windows(run)
     logged = plateaus(run)
     levels = offered_levels(run, logged)
     load = _load(run, levels, logged, windows)
-    points, instrument = _points(run, windows, levels, load)
+    points, instrument = best_points(run, windows, levels, load)
     law = fit(points, instrument)
     step = _step(load, points, instrument, levels, windows)
     context = live_context(run, windows.usable, None if load is None else load.running)
@@ -77,8 +61,9 @@ def assess(run: Run, setup: Setup) -> Picture:
         gpu_use=_use_at_load(samples, logged, load),
         gpu_use_by_running=use_by_running,
         loop=loop,
+        traced=traced_step(run, points),
         phases=_phases(load, levels),
-        doubts=(*run.doubts, *_batch_doubts(levels)),
+        doubts=(*run.doubts, *_batch_doubts(levels), *_trace_doubts(run)),
     )
 
 
@@ -101,160 +86,6 @@ def _last_start(run: Run) -> Run:
         prefills=tuple(report for report in run.prefills if report.seq > first),
         doubts=(*run.doubts, doubt),
     )
-
-
-def _said(value: Sourced[Any] | None) -> Any:
-    return None if value is None else value.value
-
-
-def _target(run: Run, setup: Setup) -> tuple[Target, str | None]:
-    """The server, and why there can be no floor (None when model and GPU are known)."""
-    server, missing = run.server, []
-    architecture: Architecture | None = None
-    try:
-        config: Mapping[str, Any] | None = _said(run.model_config)
-        name = setup.model or _said(server.model)
-        if config is None and name is not None:
-            config = find_model(name).config
-        if config is None:
-            missing.append("the model is not known: give its config.json or --model")
-        else:
-            architecture = parse_config(config, name=name or "")
-    except UnknownFact as error:
-        missing.append(str(error))
-    gpu = None
-    gpu_name = _said(server.gpu) or setup.gpu
-    try:
-        if gpu_name is None:
-            missing.append("the GPU is not known: give --gpu")
-        else:
-            gpu = find_gpu(gpu_name)
-    except UnknownFact as error:
-        missing.append(str(error))
-    configured, source = _configured_context(run, setup)
-    layout = Layout(
-        tp=_said(server.tp) or setup.tp or 1,
-        ep=_said(server.ep) or setup.ep or 1,
-        dp=_said(server.dp) or setup.dp or 1,
-        pp=_said(server.pp) or setup.pp or 1,
-        dp_attention=bool(_said(server.dp_attention)),
-    )
-    target = Target(
-        engine=_said(server.engine),
-        version=_said(server.version),
-        model=_said(server.model) or setup.model,
-        architecture=architecture,
-        gpu=gpu,
-        layout=layout,
-        configured_context=configured,
-        configured_context_source=source,
-        dummy_weights=bool(_said(server.dummy_weights)),
-        kv_dtype=_said(server.kv_dtype) or "auto",
-    )
-    return target, "; ".join(missing) or None
-
-
-def _configured_context(run: Run, setup: Setup) -> tuple[int | None, str | None]:
-    """The context the engine prepares for: its setting, else the model's maximum, which engines default to."""
-    stated = run.server.context_length
-    if stated is not None:
-        return stated.value, str(stated.origin)
-    config = run.model_config
-    if config is not None and setup.context_length is None:
-        nested = config.value.get("text_config") or config.value
-        maximum = nested.get("max_position_embeddings")
-        if isinstance(maximum, int):
-            return maximum, f"{config.origin.file}#max_position_embeddings, the engines' default"
-    return None, None
-
-
-def _points(
-    run: Run, windows: Windows, levels: Sequence[OfferedLevel], load: Load | None
-) -> tuple[tuple[LawPoint, ...], str]:
-    """Level points of one instrument: the best that saw the load, else the best that saw anything.
-
-    Instruments are never mixed in one law. In order: windows free of prefill, decode lines with prefill regressed
-    out where no window is free of it, the client's median gaps, the engine's own record, what somebody wrote down.
-    """
-    near = _near_context(run, windows.usable, load)
-    pure = level_points((w.running, w.step_ms, w.graph) for w in near)
-    filled = regressed_points(windows.mixed, (point.running for point in pure))
-    both = tuple(sorted((*pure, *filled), key=lambda point: point.running)) if filled else ()
-    recorded = run.server.step_time_ms
-    stated = [(row.running, row.step_ms, row.graph) for row in run.step_rows if row.step_ms is not None]
-    rates = [(row.running, 1000 * row.running / row.tok_s, row.graph) for row in run.step_rows if row.tok_s]
-    candidates = [
-        (pure, WINDOW),
-        (both, WINDOW_FILLED),
-        (_client_gaps(levels), CLIENT_GAP),
-        (level_points((w.running, w.step_ms, w.graph) for w in windows.bounded), INTERVAL),
-        (_times_per_token(levels), TPOT),
-        (level_points((n, step, None) for n, step in (recorded.value if recorded else {}).items()), RECORDED),
-        (level_points(stated), STATED),
-        (level_points(rates), STATED_RATE),
-    ]
-    seen = [candidate for candidate in candidates if candidate[0]]
-    if load is not None:
-        per_rank = load.running / load.ranks
-        for points, instrument in seen:
-            if point_at(points, per_rank) is not None:
-                return points, instrument
-    return seen[0] if seen else ((), WINDOW)
-
-
-def _near_context(run: Run, windows: Sequence[DecodeWindow], load: Load | None) -> Sequence[DecodeWindow]:
-    """Windows at about the load's context: a law in the batch alone holds at one context.
-
-    Pools that count whole pages do not tell contexts apart well enough, so there all windows stay.
-    """
-    page = run.server.page_tokens
-    if load is None or (page is not None and page.value > 1):
-        return windows
-    at_load = [
-        w.pool_tokens / w.running for w in windows if w.pool_tokens and w.running == load.running / load.ranks
-    ]
-    if not at_load:
-        return windows
-    context = statistics.median(at_load)
-    return [
-        w
-        for w in windows
-        if not w.pool_tokens or context / SAME_CONTEXT <= w.pool_tokens / w.running <= SAME_CONTEXT * context
-    ]
-
-
-def _client_gaps(levels: Sequence[OfferedLevel]) -> tuple[LawPoint, ...]:
-    """Median gaps between tokens at each level's running batch; the median gap holds no prefill.
-
-    A gap longer than the time per token comes from chunks of several tokens and is no step.
-    """
-    return level_points(
-        (level.running.running, level.itl_ms, level.graph)
-        for level in levels
-        if level.disturbed is None and level.running and level.itl_ms and _one_token_each(level)
-    )
-
-
-def _times_per_token(levels: Sequence[OfferedLevel]) -> tuple[LawPoint, ...]:
-    """Mean time per token at levels whose running batch somebody stated; prefill of others is inside."""
-    return level_points(
-        (level.running.running, level.tpot_ms, level.graph)
-        for level in levels
-        if level.disturbed is None
-        and level.tpot_ms
-        and level.running
-        and level.running.route == "stated in the table"
-    )
-
-
-def _one_token_each(level: OfferedLevel) -> bool:
-    return level.itl_ms is not None and (level.tpot_ms is None or level.itl_ms <= 1.05 * level.tpot_ms)
-
-
-def point_at(points: Sequence[LawPoint], running: float) -> LawPoint | None:
-    """The point at a running batch, or at one that differs by no more than requests that come and go."""
-    near = [point for point in points if abs(point.running - running) <= SAME_BATCH * running]
-    return min(near, key=lambda point: abs(point.running - running)) if near else None
 
 
 def _load(
@@ -488,6 +319,13 @@ def _batch_doubts(levels: Sequence[OfferedLevel]) -> list[ReadingDoubt]:
                 )
             )
     return doubts
+
+
+def _trace_doubts(run: Run) -> list[ReadingDoubt]:
+    if run.trace is None:
+        return []
+    doubts = [*run.trace.doubts, *(doubt for rank in run.trace.ranks for doubt in rank.doubts)]
+    return [ReadingDoubt(topic=f"trace-{doubt.topic}", text=doubt.text) for doubt in doubts]
 
 
 def law_or_none(law: StepLaw | NoLaw) -> StepLaw | None:

@@ -16,6 +16,7 @@ from stepline.model.law import Interval, NoLaw, StepLaw
 from stepline.model.layout import Layout
 from stepline.model.levels import OfferedLevel
 from stepline.model.timeline import Plateau
+from stepline.model.traced import TracedStep
 from stepline.model.typical import Typical
 from stepline.model.windows import Windows
 
@@ -158,6 +159,7 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     gpu_use: GpuUse | None
     gpu_use_by_running: dict[float, GpuUse]
     loop: ClosedLoop | None
+    traced: TracedStep | None
     phases: Phases
     doubts: tuple[ReadingDoubt, ...]
 

@@ -30,6 +30,8 @@ READERS = (
     Reader(log.recognises, log.read_log),
     Reader(table.recognises, table.read_table),
 )
+TRACE_KIND = "profiler trace"
+"""Traces are only recognised here: condensing one takes judgement, which sources have none of."""
 TRUST = ("server info", "server log", "metrics scrape")
 """Where two files state the same setting, the resolved one of an earlier kind is used."""
 
@@ -72,8 +74,8 @@ def _read_one(path: Path, name: str) -> Run:
     opening = peek(path, name)
     if not opening.head:
         raise UnreadableEvidence(f"{name}: the file is empty")
-    if b'"traceEvents"' in opening.head:
-        raise UnreadableEvidence(f"{name}: a profiler trace; `stepline trace` reads it")
+    if _is_trace(opening):
+        return Run(files=(EvidenceFile(path=name, kind=TRACE_KIND),))
     for reader in READERS:
         if reader.recognises(opening):
             return reader.read(opening)
@@ -88,6 +90,15 @@ def _read_one(path: Path, name: str) -> Run:
         f"{name}: no line of a known engine and no known table; expected a server's log, /server_info, "
         "/metrics, a model's config.json, or a CSV or JSON table of load levels"
     )
+
+
+def _is_trace(opening: Peek) -> bool:
+    return b'"traceEvents"' in opening.head or opening.head.startswith(b"SQLite format 3\x00")
+
+
+def trace_files(paths: Iterable[str | Path]) -> list[Path]:
+    """The profiler traces under the paths, by content."""
+    return [path for path, name in _files(paths) if _is_trace(peek(path, name))]
 
 
 def _without_repeats(runs: list[Run]) -> list[Run]:

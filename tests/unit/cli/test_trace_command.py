@@ -10,9 +10,8 @@ from tests.unit.trace_writer import TraceWriter, decode_trace
 
 def run(*arguments):
     parser = argparse.ArgumentParser()
-    trace.add_parser(parser.add_subparsers())
-    args = parser.parse_args(["trace", *map(str, arguments)])
-    return args.run(args)
+    trace.add_arguments(parser)
+    return trace.run(parser.parse_args([*map(str, arguments)]))
 
 
 def test_the_first_line_answers(tmp_path, capsys):

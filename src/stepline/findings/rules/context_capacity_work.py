@@ -13,9 +13,10 @@ Evidence needed:
     confirm: a trace whose kernels carry the configured extent, a context sweep, or an A/B of the configured length.
 
 How it decides:
-    The per-request part is most of the step and over twice the roofline's slope (or longer than reading all memory),
-    and the configured context is at least 8 times the live one. Without a trace or an A/B it stays suspected, since
-    a line in N at one context fits K403 and K404 alike.
+    Confirmed when a trace shows at least a quarter of the step's GPU time in chains of kernels whose extents are the
+    configured context (or its compressed, page-rounded part). From a law alone suspected: the per-request part is most
+    of the step and over three times the roofline's slope (or longer than reading all memory), and the configured
+    context is at least 8 times the live one; a line in N at one context fits K403 and K404 alike.
 
 What would prove it wrong:
     With the configured context lowered, the step stays.
@@ -27,7 +28,10 @@ References:
     sgl-project/sglang issue 40441; vllm-project/vllm issue 40991; docs/identifiability.md
 """
 
+import math
+
 from stepline import units
+from stepline.evidence.trace import ContextWork
 from stepline.findings.cite import gain_from, levers_ruled_out, not_bytes
 from stepline.findings.outcome import (
     CannotTell,
@@ -38,6 +42,7 @@ from stepline.findings.outcome import (
     Proof,
     Rival,
     Rule,
+    RuledOut,
     Try,
     recovered,
 )
@@ -46,11 +51,23 @@ from stepline.model.excess import ABOVE_ROOFLINE, PerRequestCost, capacity_expla
 from stepline.model.law import NoLaw
 from stepline.model.picture import Picture
 from stepline.model.predict import without_excess
+from stepline.model.traced import TracedStep
+
+TRACE_ATTRIBUTED = 0.8
+"""Share of a step's GPU time in named components from which a trace that shows no such work speaks against it."""
 
 
 def check(picture: Picture) -> Outcome:
     """Decide whether the work follows the configured context."""
     configured, live = picture.target.configured_context, picture.context
+    if picture.traced is not None:
+        work = picture.traced.capacity_work
+        if work is not None:
+            return _seen(picture, picture.traced, work)
+        if configured is not None and picture.traced.group.attributed > TRACE_ATTRIBUTED:
+            return Clear(
+                f"no kernel of the decode step in {picture.traced.file} is sized by {configured:,} tokens"
+            )
     if isinstance(picture.law, NoLaw):
         return CannotTell(
             f"a step law: {picture.law.reason}", "stepline diagnose URL (drives several batches)"
@@ -76,6 +93,66 @@ def check(picture: Picture) -> Outcome:
             f"configured {configured:,} against {live.tokens:,.0f} live tokens: no room for capacity work"
         )
     return _fired(picture, cost, configured, live.tokens)
+
+
+def _seen(picture: Picture, traced: TracedStep, work: ContextWork) -> Fired:
+    """The trace shows kernels whose extents are the configured context."""
+    group = traced.group
+    share = work.busy_ms / group.busy_ms
+    cost = per_request_cost(picture)
+    gain = None if cost is None else gain_from(without_excess(picture, cost))
+    per = (
+        ""
+        if work.per_chain_per_request_ms is None
+        else f", {units.ms(work.per_chain_per_request_ms)} a layer and request"
+    )
+    evidence = [
+        Observation(
+            f"{units.ms(work.busy_ms)} of {units.ms(group.busy_ms)} GPU time a step at {group.batch} running "
+            f"({units.percent(share)}) is in {work.kernels:.0f} kernels of the configured extent{per} [{traced.file}]"
+        ),
+        Observation(
+            f"their extents share the factor {work.factor:,} = {work.context_tokens:,} / {work.divisor} + {work.pad}, "
+            f"seen in {work.seen_in}"
+        ),
+    ]
+    if picture.context is not None:
+        evidence.append(
+            Observation(f"live context about {picture.context.tokens:,.0f} tokens ({picture.context.route})")
+        )
+    from stepline.model.trace.context import span_at  # noqa: PLC0415  # numpy, only where a trace was read
+
+    lower = _lower_context(picture)
+    after = None if lower is None else span_at(group, lower)
+    if after is not None:
+        evidence.append(
+            Observation(f"configured for {lower:,} tokens the step's GPU work would take {units.ms(after)}")
+        )
+    return Fired(
+        status="confirmed",
+        headline=f"{units.percent(share)} of a decode step works over the configured {work.context_tokens:,} tokens",
+        evidence=tuple(evidence),
+        recoverable_tok_s=recovered(picture.rate_tok_s, gain),
+        gain=gain,
+        ruled_out=(
+            RuledOut(
+                "K403 linear-step",
+                "the extents of the kernels are the configured context, whatever the batch",
+            ),
+            RuledOut("H301 host-bound", f"the GPU works {units.ms(group.busy_ms)} of each step"),
+            *(() if cost is None else not_bytes(cost)),
+            *levers_ruled_out(picture),
+        ),
+        tries=_TRIES,
+        proof=_PROOF,
+    )
+
+
+def _lower_context(picture: Picture) -> int | None:
+    """A power of two that leaves four times the live context; at least 8,192."""
+    if picture.context is None:
+        return None
+    return max(8192, 1 << math.ceil(math.log2(4 * picture.context.tokens)))
 
 
 def _fired(picture: Picture, cost: PerRequestCost, configured: int, live: float) -> Fired:
@@ -108,16 +185,17 @@ def _fired(picture: Picture, cost: PerRequestCost, configured: int, live: float)
         gain=gain,
         ruled_out=(*not_bytes(cost), *levers_ruled_out(picture)),
         rivals=(Rival("K403 linear-step", decided), Rival("K404 kernel-fallback", decided)),
-        tries=(
-            Try(
-                "lower the configured context (--context-length, --max-model-len) to what requests use",
-                "a restart; longer requests are refused",
-            ),
-        ),
-        proof=Proof(
-            "stepline compare BEFORE AFTER, recorded at the present and at a lowered context length", 60.0
-        ),
+        tries=_TRIES,
+        proof=_PROOF,
     )
 
+
+_TRIES = (
+    Try(
+        "lower the configured context (--context-length, --max-model-len) to what requests use",
+        "a restart; longer requests are refused",
+    ),
+)
+_PROOF = Proof("stepline compare BEFORE AFTER, recorded at the present and at a lowered context length", 60.0)
 
 RULE = Rule("K401", "context-capacity-work", "0.1.0", check)

@@ -41,7 +41,7 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.host import gpu_busy_share, graph_use
+from stepline.model.host import BusyShare, gpu_busy, graph_use
 from stepline.model.picture import Picture
 from stepline.model.predict import with_launches
 
@@ -63,9 +63,11 @@ def check(picture: Picture) -> Outcome:
         return Clear(f"decode ran in graphs ({graphs.source}: {units.percent(1 - share)})")
     if share is None and graphs.setting is True:
         return Clear("decode graphs are on by setting")
-    busy = gpu_busy_share(picture)
-    if busy is not None and 1 - busy[0] < GPU_IDLE:
-        return Clear(f"graphs are off, but the GPU is {units.percent(busy[0])} busy: they would save little")
+    busy = gpu_busy(picture)
+    if busy is not None and 1 - busy.share < GPU_IDLE:
+        return Clear(
+            f"graphs are off, but the GPU is {units.percent(busy.share)} busy: they would save little"
+        )
     if picture.step is None:
         return CannotTell("the decode step without graphs", "record the log under steady load")
     if busy is None and (picture.gap is None or picture.gap < FAR_ABOVE_FLOOR):
@@ -76,7 +78,7 @@ def check(picture: Picture) -> Outcome:
     return _fired(picture, busy, share is not None)
 
 
-def _fired(picture: Picture, busy: tuple[float, int] | None, seen: bool) -> Fired:  # noqa: FBT001
+def _fired(picture: Picture, busy: BusyShare | None, seen: bool) -> Fired:  # noqa: FBT001
     step, graphs = picture.step, graph_use(picture)
     assert step is not None  # noqa: S101  # check() asked
     gain = _gain(picture, busy)
@@ -84,8 +86,8 @@ def _fired(picture: Picture, busy: tuple[float, int] | None, seen: bool) -> Fire
     if busy is not None:
         evidence.append(
             Observation(
-                f"the GPU is busy {units.percent(busy[0])} of the time (median of {busy[1]} unprofiled samples), "
-                f"so about {units.ms(busy[0] * step.measured_ms)} of each {units.ms(step.measured_ms)} step"
+                f"the GPU is busy {units.percent(busy.share)} of the time ({busy.instrument}), "
+                f"so about {units.ms(busy.share * step.measured_ms)} of each {units.ms(step.measured_ms)} step"
             )
         )
     if picture.gap is not None:
@@ -106,7 +108,7 @@ def _fired(picture: Picture, busy: tuple[float, int] | None, seen: bool) -> Fire
         (
             RuledOut(
                 "K404 kernel-fallback",
-                f"slow kernels would keep the GPU busy; it idles {units.percent(1 - busy[0])}",
+                f"slow kernels would keep the GPU busy; it idles {units.percent(1 - busy.share)}",
             ),
         )
         if busy is not None
@@ -141,13 +143,13 @@ def _passes(picture: Picture) -> Observation:
     return Observation("the engine was started without decode graphs", graphs.origin)
 
 
-def _gain(picture: Picture, busy: tuple[float, int] | None) -> Gain | None:
+def _gain(picture: Picture, busy: BusyShare | None) -> Gain | None:
     step, floors = picture.step, picture.floors
     if step is None:
         return None
     if busy is not None:
         # What the GPU works on in a step is what a graph replay would take; a quarter more for its own gaps.
-        after = busy[0] * step.measured_ms
+        after = busy.share * step.measured_ms
         fastest = 0.8 * after if floors is None else max(floors.strict.total_ms, 0.8 * after)
     elif floors is not None:
         after, fastest = floors.expected.total_ms / 0.6, floors.strict.total_ms

@@ -41,7 +41,7 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.assess import law_or_none
-from stepline.model.host import gpu_busy_share, graph_use
+from stepline.model.host import gpu_busy, graph_use
 from stepline.model.law import LawPoint
 from stepline.model.picture import Picture
 from stepline.model.predict import with_launches
@@ -103,13 +103,13 @@ def _measured(picture: Picture, eager: LawPoint, covered_ms: float) -> Fired:
         picture, covered_ms, 0.9 * covered_ms, 1.3 * covered_ms, "the covered step law"
     )
     gain = gain_from(prediction)
-    busy = gpu_busy_share(picture)
+    busy = gpu_busy(picture)
     ruled = [
         RuledOut("K403 linear-step", "steps with graphs lie on the covered law; only those without jump")
     ]
     if busy is not None:
         ruled.append(
-            RuledOut("K404 kernel-fallback", f"the GPU is only {units.percent(busy[0])} busy at this load")
+            RuledOut("K404 kernel-fallback", f"the GPU is only {units.percent(busy.share)} busy at this load")
         )
     return Fired(
         status="confirmed",

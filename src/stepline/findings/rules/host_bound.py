@@ -11,8 +11,8 @@ Evidence needed:
     Optional: the step law, which is not monotone or flat where the host sets the step.
 
 How it decides:
-    Fired when graphs are used (or unknown) and the GPU idles over 15 % of an undisturbed load. Suspected until a trace
-    attributes the gap to a host cause.
+    Fired when graphs are used (or unknown) and the GPU idles over 15 % of an undisturbed load. Confirmed when a trace
+    shows that the GPU work of a decode step is that much shorter than the unprofiled step at the same batch.
 
 What would prove it wrong:
     GPU busy share near 100 % at the same load, unprofiled.
@@ -39,7 +39,7 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.host import gpu_busy_share, graph_use
+from stepline.model.host import BusyShare, gpu_busy, graph_use
 from stepline.model.law import NoLaw
 from stepline.model.picture import Picture
 
@@ -54,58 +54,70 @@ def check(picture: Picture) -> Outcome:
         return Clear("decode graphs are off: H302 accounts for the host's time")
     if picture.step is not None and picture.step.graph is False:
         return Clear("steps at this batch run without a graph: H303 accounts for the host's time")
-    busy = gpu_busy_share(picture)
+    busy = gpu_busy(picture)
     if busy is None:
         law = picture.law
         sign = f"; {law.reason}" if isinstance(law, NoLaw) and "monotone" in law.reason else ""
         return CannotTell(
             f"the GPU's busy share while requests run, unprofiled{sign}", "stepline record URL -o DIR"
         )
-    idle = 1 - busy[0]
+    idle = 1 - busy.share
     if idle < GPU_IDLE:
-        return Clear(f"the GPU is {units.percent(busy[0])} busy (median of {busy[1]} unprofiled samples)")
+        return Clear(f"the GPU is {units.percent(busy.share)} busy ({busy.instrument})")
     return _fired(picture, busy)
 
 
-def _fired(picture: Picture, busy: tuple[float, int]) -> Fired:
+def _fired(picture: Picture, busy: BusyShare) -> Fired:
     rate = picture.rate_tok_s
     gain = None
     if rate is not None:
         # Time follows the GPU once the host is out of the way; half of the idle time is the cautious end.
         gain = Gain(
-            tok_s=rate / (0.5 + 0.5 * busy[0]),
+            tok_s=rate / (0.5 + 0.5 * busy.share),
             low=rate,
-            high=rate / busy[0],
+            high=rate / busy.share,
             binds_next="the GPU's own work",
         )
-    evidence = [
-        Observation(
-            f"the GPU is busy {units.percent(busy[0])} of the time (median of {busy[1]} unprofiled samples)"
-        )
-    ]
+    evidence = [Observation(f"the GPU is busy {units.percent(busy.share)} of the time ({busy.instrument})")]
     if isinstance(picture.law, NoLaw) and "monotone" in picture.law.reason:
         evidence.append(Observation(f"the step does not follow the batch: {picture.law.reason}"))
+    traced = picture.traced
+    if traced is not None and traced.busy_share is not None and traced.wall_ms is not None:
+        evidence.append(
+            Observation(
+                f"at {traced.group.batch} running the GPU works {units.ms(traced.group.busy_ms)} of a step that takes "
+                f"{units.ms(traced.wall_ms)} unprofiled [{traced.file}]"
+            )
+        )
+    in_decode = traced is not None and traced.busy_share is not None and traced.busy_share < 1 - GPU_IDLE
     graphs = graph_use(picture)
     ruled = [
         RuledOut(
-            "K403 linear-step", f"slow kernels would keep the GPU busy; it idles {units.percent(1 - busy[0])}"
+            "K403 linear-step",
+            f"slow kernels would keep the GPU busy; it idles {units.percent(1 - busy.share)}",
         )
     ]
+    if in_decode:
+        ruled.append(
+            RuledOut("S204 prefill-interference", "decode steps themselves are longer than their GPU work")
+        )
     if graphs.eager_share is not None:
         ruled.append(
             RuledOut("H302 cuda-graph-off", f"{units.percent(1 - graphs.eager_share)} of decode used graphs")
         )
     return Fired(
-        status="suspected",
-        headline=f"the GPU waits for the host {units.percent(1 - busy[0])} of the time",
+        status="confirmed" if in_decode else "suspected",
+        headline=f"the GPU waits for the host {units.percent(1 - busy.share)} of the time",
         evidence=tuple(evidence),
         recoverable_tok_s=recovered(rate, gain),
         gain=gain,
         ruled_out=tuple(ruled),
-        rivals=(
+        rivals=()
+        if in_decode
+        else (
             Rival(
                 "S204 prefill-interference",
-                "a short trace without stacks: where the idle time lies, in decode or prefill",
+                "a short trace without stacks: is the idle time in decode or prefill",
             ),
         ),
         tries=(

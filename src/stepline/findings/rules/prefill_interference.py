@@ -40,7 +40,7 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.floor_prefill import prefill_floor_ms
-from stepline.model.host import gpu_busy_share
+from stepline.model.host import gpu_busy
 from stepline.model.picture import Picture
 from stepline.model.predict import with_other_cost
 
@@ -87,10 +87,10 @@ def check(picture: Picture) -> Outcome:
     other = 1 - loop.decode_share
     if other < WORTH:
         return Clear(f"only {units.percent(other)} of the time is spent beside decode steps")
-    busy = gpu_busy_share(picture)
-    if busy is not None and 1 - busy[0] >= GPU_IDLE:
+    busy = gpu_busy(picture)
+    if busy is not None and 1 - busy.share >= GPU_IDLE:
         return Clear(
-            f"the GPU idles {units.percent(1 - busy[0])} of the time: the host, not prefill work (H301, H302)"
+            f"the GPU idles {units.percent(1 - busy.share)} of the time: the host, not prefill work (H301, H302)"
         )
     if target.architecture is None or target.gpu is None:
         return CannotTell("the prefill floor: model and GPU", "give --gpu and the model's config.json")

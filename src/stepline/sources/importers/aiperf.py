@@ -48,7 +48,7 @@ def read_level(document: Mapping[str, Any], origin: Origin) -> LoadLevel:
     duration = milliseconds("benchmark_duration")
     phase = _phase(document)
     done = stat("request_count")
-    failed = number(at(document, "error_request_count") or {}, "avg")
+    failed = number({"avg": at(document, "error_request_count", "avg")}, "avg")
     return LoadLevel(
         origin=origin,
         tool=TOOL,
