@@ -37,7 +37,7 @@ CLASSES = {
     "blackwell": ("NVIDIA B200", "NVIDIA B300", "NVIDIA GB200", "NVIDIA GB300"),
 }
 HEALTHY = ((1, 4.92), (8, 5.08), (32, 5.71), (64, 6.57))
-"""Decode windows of a healthy Llama-3.1-8B server (SGLang 0.5.15, H200, about 320 live tokens), in ms."""
+"""Decode windows of a healthy Llama-3.1-8B server (SGLang 0.5.16, H200, about 320 live tokens), in ms."""
 
 
 def main() -> None:

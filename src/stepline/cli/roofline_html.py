@@ -4,7 +4,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from stepline import units
-from stepline.cli.roofline_table import flops, heading, totals_columns, totals_row
+from stepline.cli.roofline_table import flops, heading, short_ms, totals_columns, totals_row
 from stepline.model.floor import FloorComponent
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _components(roofline: "Roofline", index: int) -> str:
 def _row(part: FloorComponent, longest: float) -> str:
     width = 100 * part.ms / longest
     bar = f'<span class="bar {part.bound}" style="width:{width:.1f}%"></span>'
-    cells = (part.name, units.size(part.bytes), flops(part.flops), units.fmt(part.ms), part.bound)
+    cells = (part.name, units.size(part.bytes), flops(part.flops), short_ms(part.ms), part.bound)
     numbers = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
     return f'<tr>{numbers}<td style="text-align:left;width:20em">{bar}</td></tr>'
 

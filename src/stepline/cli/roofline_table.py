@@ -60,7 +60,7 @@ def _components(roofline: "Roofline") -> Table:
         table.add_section()
         for part in point.expected.components:
             if part.bytes:
-                cells = (units.size(part.bytes), flops(part.flops), units.fmt(part.ms), part.bound)
+                cells = (units.size(part.bytes), flops(part.flops), short_ms(part.ms), part.bound)
                 table.add_row(str(point.batch), part.name, *cells)
         collectives = point.expected.collectives
         if collectives.count:
@@ -98,6 +98,11 @@ def totals_row(point: "Point") -> list[str]:
         units.fmt(point.tok_s_per_user),
         units.fmt(point.tok_s_total),
     ]
+
+
+def short_ms(value_ms: float) -> str:
+    """Milliseconds; below a microsecond the digits say nothing."""
+    return "< 0.001" if 0 < value_ms < 1e-3 else units.fmt(value_ms)
 
 
 def flops(value: float) -> str:

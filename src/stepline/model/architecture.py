@@ -79,6 +79,8 @@ def parse_config(
         body.layer = layer
         add(body, layer)
     _ends(body)
+    if config.get("attn_res_block_size"):
+        body.not_counted.append("attention residuals across blocks: their weights are not published")
     if any(key in raw for key in ("vision_config", "audio_config")):
         body.not_counted.append("vision and audio towers: they do not run in decode steps")
     return Architecture(
@@ -88,7 +90,7 @@ def parse_config(
         layers=config.layers,
         heads=config.whole("num_attention_heads"),
         vocab=config.whole("vocab_size"),
-        context_tokens=config.get("max_position_embeddings"),
+        context_tokens=config.optional("max_position_embeddings"),
         body=body.block(),
         draft=_draft(config, formats, add),
         kv_dtype=formats.kv_dtype,
@@ -107,7 +109,7 @@ def _ends(builder: Builder) -> None:
 
 def _draft(config: Config, formats: Quantisation, add: Layer) -> Block | None:
     """Return one multi-token-prediction layer, shaped like the last main layer, or None."""
-    if not config.get("num_nextn_predict_layers") or config.model_type == "nemotron_h":
+    if not config.optional("num_nextn_predict_layers") or config.model_type == "nemotron_h":
         return None
     draft = Builder(config, formats)
     hidden = config.whole("hidden_size")
@@ -159,16 +161,16 @@ def _attention(config: Config) -> Layer:
     if kind in _COMPRESSED:
         return _compressed(config)
     if kind == "kimi_linear":
-        full = set((config.get("linear_attn_config") or {}).get("full_attn_layers") or ())
+        settings = config.section("linear_attn_config")
+        full = set(settings.indices("full_attn_layers")) if settings else set()
         # The list counts layers from 1.
         return lambda builder, layer: mla(builder) if min(layer, last) + 1 in full else kimi_delta(builder)
     if kind in _LATENT:
-        indexed = indexer_layers(config) if config.get("index_topk") else [True] * config.layers
+        indexed = indexer_layers(config) if config.optional("index_topk") else [True] * config.layers
         return lambda builder, layer: mla(builder, indexer=indexed[min(layer, last)])
     if kind.startswith("minimax_m3"):
-        chosen = (config.get("sparse_attention_config") or {}).get("sparse_attention_freq") or [0] * (
-            last + 1
-        )
+        sparse = config.section("sparse_attention_config")
+        chosen = (sparse and sparse.listed("sparse_attention_freq", config.layers)) or [0] * config.layers
         return lambda builder, layer: block_sparse(builder) if chosen[min(layer, last)] else gqa(builder)
     return _grouped(config)
 
@@ -191,7 +193,7 @@ def _grouped(config: Config) -> Layer:
         elif kind == "chunked":
             # A token attends to its own chunk: half of one on average.
             gqa(builder, window=config.whole("attention_chunk_size") // 2)
-        elif config.get("swa_head_dim"):
+        elif config.optional("swa_head_dim"):
             windowed_heads(builder)
         else:
             gqa(builder, window=config.whole("sliding_window"))

@@ -73,6 +73,27 @@ class Config:
             raise UnknownFact(f"{self.name}: {key} is {value!r}, not a positive whole number")
         return value
 
+    def optional(self, key: str) -> int | None:
+        """Return `key` as a positive whole number, or None where it is absent, null, false or 0."""
+        value = self.get(key)
+        return None if value is None or value is False or value == 0 else self.whole(key)
+
+    def section(self, key: str) -> "Config | None":
+        """Return the nested part `key`, or None."""
+        value = self.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            raise UnknownFact(f"{self.name}: {key} is {value!r:.60}, not a section of keys")
+        return Config({"model_type": self.model_type, **value}, f"{self.name}, {key}")
+
+    def indices(self, key: str) -> list[int]:
+        """Return a list of whole numbers; absent is empty."""
+        value = self.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, int) for item in value):
+            raise UnknownFact(f"{self.name}: {key} is {value!r:.60}, not a list of whole numbers")
+        return value
+
     def listed(self, key: str, length: int) -> list[Any] | None:
         """Return a per-layer list cut to `length` layers (a longer tail describes draft layers), or None."""
         value = self.get(key)

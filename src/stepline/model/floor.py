@@ -7,6 +7,7 @@ uniform routing and a measurement below it puts routing, quantisation or specula
 
 import msgspec
 
+from stepline.errors import UsageError
 from stepline.facts.hardware import Gpu
 from stepline.model.architecture_parts import Architecture, Component
 from stepline.model.floor_parts import Routing, Work, cache_work, expert_work, matrix_work
@@ -89,8 +90,14 @@ def decode_floor(
 
     Raises:
         UnknownFact: An impossible layout, an unknown cache type or routing.
+        UsageError: A batch, context or accept length no step can have.
     """
     check_layout(architecture, layout)
+    if batch <= 0 or context_tokens < 0 or draft_tokens < 0 or accept_length < 1:
+        raise UsageError(
+            f"no step decodes {batch} sequences of {context_tokens} tokens with {draft_tokens} drafts "
+            f"and an accept length of {accept_length}"
+        )
     kv_dtype = architecture.kv_dtype if kv_dtype == "auto" else kv_dtype
     queries = batch * (1 + draft_tokens)
     body = architecture.body

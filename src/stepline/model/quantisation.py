@@ -75,7 +75,7 @@ class Names:
         return bool(self._exact) or self._pattern is not None
 
     def __contains__(self, path: object) -> bool:
-        return any(self._matches(spelling) for spelling in _spellings(str(path)))
+        return bool(self) and any(self._matches(spelling) for spelling in _spellings(str(path)))
 
     def _matches(self, path: str) -> bool:
         words = path.split(".")
@@ -113,7 +113,7 @@ class Quantisation(msgspec.Struct, frozen=True, kw_only=True):
         return next((fmt for names, fmt in self.rules if names is None or path in names), self.plain)
 
 
-def parse_quantisation(section: Mapping[str, Any] | None, raw: Mapping[str, Any]) -> Quantisation:
+def parse_quantisation(section: object, raw: Mapping[str, Any]) -> Quantisation:
     """Read a quantization_config (or the content of hf_quant_config.json); `raw` is the text config.
 
     Raises:
@@ -125,6 +125,8 @@ def parse_quantisation(section: Mapping[str, Any] | None, raw: Mapping[str, Any]
     plain = _PLAIN[dtype]
     if not section:
         return Quantisation(name="none", plain=plain, kept=Names(()))
+    if not isinstance(section, Mapping):
+        raise UnknownFact(f"quantization_config is {section!r:.60}, not a section of keys")
     inner = section.get("quantization")
     if isinstance(inner, Mapping):
         section = {"quant_method": "modelopt", **inner}
@@ -140,7 +142,11 @@ def parse_quantisation(section: Mapping[str, Any] | None, raw: Mapping[str, Any]
         raise UnknownFact(
             f"quantization_config: quant_method {method!r} is not known; nearest: {', '.join(near)}"
         )
-    rules, kept = readers[method](section)
+    try:
+        rules, kept = readers[method](section)
+        names = Names(kept)
+    except (TypeError, AttributeError, KeyError, IndexError, ValueError, re.error) as error:
+        raise UnknownFact(f"quantization_config: a {method} section of unexpected shape ({error})") from error
     # Layers that a section lists one by one say more than the config's word about all experts.
     experts = None if section.get("quantized_layers") else raw.get("expert_dtype")
     experts = section.get("moe_quant_algo") or experts
@@ -148,7 +154,7 @@ def parse_quantisation(section: Mapping[str, Any] | None, raw: Mapping[str, Any]
         name=method,
         plain=plain,
         rules=tuple(rules),
-        kept=Names(kept),
+        kept=names,
         experts=_expert_format(experts),
         kv_dtype=_kv_dtype(section),
     )

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepline.errors import UnknownFact
+from stepline.errors import UnknownFact, UsageError
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
 from stepline.model.architecture import Architecture, parse_config
@@ -173,6 +173,14 @@ def test_a_cache_that_grows_with_the_batch_leaves_no_knee() -> None:
 def test_an_impossible_layout_is_refused(layout: Layout, message: str) -> None:
     with pytest.raises(UnknownFact, match=message):
         decode_floor(LLAMA, H200, layout, batch=1, context_tokens=1)
+
+
+@pytest.mark.parametrize(
+    "odd", [{"batch": 0}, {"context_tokens": -1}, {"accept_length": 0.5}, {"draft_tokens": -1}]
+)
+def test_a_step_that_cannot_be_is_refused(odd: dict[str, float]) -> None:
+    with pytest.raises(UsageError, match="no step decodes"):
+        decode_floor(LLAMA, H200, Layout(), **{"batch": 1, "context_tokens": 1, **odd})  # type: ignore[arg-type]
 
 
 models = st.sampled_from([FLASH, LLAMA, R1])

@@ -13,7 +13,7 @@ H200 = find_gpu("h200")
 
 @pytest.mark.parametrize(("batch", "measured_ms"), [(1, 4.92), (8, 5.08), (32, 5.71), (64, 6.57)])
 def test_a_healthy_server_is_typical(batch: int, measured_ms: float) -> None:
-    # Decode windows of SGLang 0.5.15; this server took no part in the calibration.
+    # Decode windows of SGLang 0.5.16; this server took no part in the calibration.
     typical = typical_step(LLAMA, H200, Layout(), batch=batch, context_tokens=320)
     assert typical is not None
     assert typical.ms == pytest.approx(measured_ms, rel=0.10)

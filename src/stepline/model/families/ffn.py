@@ -24,7 +24,7 @@ def dense(builder: Builder, intermediate: int | None = None) -> None:
     """Add a dense feed-forward; its size defaults to intermediate_size."""
     config = builder.config
     hidden = config.whole("hidden_size")
-    own = next((key for key in _DENSE_SIZES if config.get(key) is not None), "intermediate_size")
+    own = next((key for key in _DENSE_SIZES if config.optional(key)), "intermediate_size")
     size = intermediate or config.whole(own, 4 * hidden if config.model_type == "gpt2" else None)
     names = ("gate_proj", "up_proj", "down_proj") if matrices_of(config) == 3 else ("up_proj", "down_proj")
     for name in names:
@@ -38,14 +38,14 @@ def moe(builder: Builder) -> None:
     top_k = config.whole("num_experts_per_tok")
     if top_k > count:
         raise UnknownFact(f"{config.name}: num_experts_per_tok {top_k} exceeds the {count} experts")
-    own = config.get("moe_intermediate_size")
+    own = config.optional("moe_intermediate_size")
     if own is None and config.model_type not in _ABSOLUTE:
         raise UnknownFact(
             f"{config.name} lacks the key moe_intermediate_size, which its {count} experts need"
         )
     size = config.whole("moe_intermediate_size") if own else config.whole("intermediate_size")
     builder.matrix("router and small", "mlp.gate", hidden * count)
-    latent = config.get("moe_latent_size") or config.get("routed_expert_hidden_size")
+    latent = config.optional("moe_latent_size") or config.optional("routed_expert_hidden_size")
     if latent:
         # Experts work in a narrower space; every token is projected into it and back.
         builder.matrix("shared expert", "latent projections", 2 * hidden * latent, shards=latent)

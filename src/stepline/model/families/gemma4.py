@@ -16,7 +16,7 @@ def gemma4_attention(builder: Builder, kind: str) -> None:
         gqa(
             builder,
             head_dim=config.whole("global_head_dim", config.whole("head_dim")),
-            kv_heads=config.get("num_global_key_value_heads") or config.whole("num_key_value_heads"),
+            kv_heads=config.optional("num_global_key_value_heads") or config.whole("num_key_value_heads"),
             keys_are_values=bool(config.get("attention_k_eq_v")),
         )
     else:

@@ -1,5 +1,6 @@
 """Multi-head, multi-query and grouped-query attention, with or without a sliding window."""
 
+from stepline.errors import UnknownFact
 from stepline.model.architecture_builder import Builder
 
 _BIASED = frozenset({"qwen2", "qwen2_moe", "qwen2_vl_text", "qwen2_5_vl_text", "gpt2"})
@@ -26,7 +27,7 @@ def gqa(
     hidden = config.whole("hidden_size")
     heads = heads or config.whole("num_attention_heads")
     kv_heads = kv_heads or config.whole("num_key_value_heads", heads)
-    head_dim = head_dim or config.whole("head_dim", config.get("attention_head_dim") or hidden // heads)
+    head_dim = head_dim or config.whole("head_dim", config.optional("attention_head_dim") or hidden // heads)
     value_dim = value_dim or config.whole("v_head_dim", head_dim)
     gates = 2 if config.get("attn_output_gate") else 1
     part = "mixer" if config.model_type == "nemotron_h" else "self_attn"
@@ -64,11 +65,13 @@ def windowed_heads(builder: Builder) -> None:
 def block_sparse(builder: Builder) -> None:
     """Add a layer that reads the top blocks of the context only (MiniMax-M3: sparse_attention_config)."""
     config = builder.config
-    settings = config.get("sparse_attention_config")
-    hidden, dim = config.whole("hidden_size"), settings["sparse_index_dim"]
-    blocks = settings["sparse_topk_blocks"] + settings.get("sparse_local_block", 0)
-    gqa(builder, read_cap=blocks * settings["sparse_block_size"])
-    heads = settings["sparse_num_index_heads"]
+    settings = config.section("sparse_attention_config")
+    if settings is None:
+        raise UnknownFact(f"{config.name} lacks the key sparse_attention_config")
+    hidden, dim = config.whole("hidden_size"), settings.whole("sparse_index_dim")
+    blocks = settings.whole("sparse_topk_blocks") + settings.whole("sparse_local_block", 0)
+    gqa(builder, read_cap=blocks * settings.whole("sparse_block_size"))
+    heads = settings.whole("sparse_num_index_heads")
     builder.linear("indexer", "self_attn.index_q_proj", hidden, heads * dim, shards=1)
     builder.linear("indexer", "self_attn.index_k_proj", hidden, dim, shards=1)
     builder.not_counted.append("reads of block index keys: their cached form is not published")

@@ -36,43 +36,43 @@ def attention_kinds(config: Config) -> list[AttentionKind]:
     pattern = config.listed("hybrid_layer_pattern", layers)
     if pattern is not None:
         return ["sliding" if sliding else "full" for sliding in pattern]
-    interval = config.get("full_attention_interval")
+    interval = config.optional("full_attention_interval")
     if interval:
         return ["full" if (i + 1) % interval == 0 else "linear" for i in range(layers)]
     if config.get("attention_chunk_size") and config.get("no_rope_layers"):
-        return ["chunked" if rope else "full" for rope in config.get("no_rope_layers")[:layers]]
+        return ["chunked" if rope else "full" for rope in config.listed("no_rope_layers", layers) or ()]
     return _windowed(config, layers)
 
 
 def _windowed(config: Config, layers: int) -> list[AttentionKind]:
-    if config.get("sliding_window") is None or config.get("use_sliding_window") is False:
+    if config.optional("sliding_window") is None or config.get("use_sliding_window") is False:
         return ["full"] * layers
-    period = config.get("sliding_window_pattern", 2 if config.model_type == "gemma2" else None)
+    period = config.optional("sliding_window_pattern") or (2 if config.model_type == "gemma2" else None)
     if period:
         return ["full" if (i + 1) % period == 0 else "sliding" for i in range(layers)]
-    first = config.get("max_window_layers", 0) if config.get("use_sliding_window") else 0
+    first = config.whole("max_window_layers", 0) if config.get("use_sliding_window") else 0
     return ["sliding" if i >= first else "full" for i in range(layers)]
 
 
 def expert_layers(config: Config) -> list[bool]:
     """Return for every main layer whether its feed-forward is a mixture of experts."""
     layers = config.layers
-    if not config.get("num_experts") or config.get("enable_moe_block") is False:
+    if not config.optional("num_experts") or config.get("enable_moe_block") is False:
         return [False] * layers
     named = config.listed("mlp_layer_types", layers)
     if named is not None:
         return [name == "sparse" for name in named]
     if config.get("moe_layers") is not None:
-        chosen = set(config.get("moe_layers"))
+        chosen = set(config.indices("moe_layers"))
         return [i in chosen for i in range(layers)]
-    frequency = config.get("moe_layer_freq", 1)
     first = config.whole("first_k_dense_replace", 0)
-    if isinstance(frequency, list):
+    if isinstance(config.get("moe_layer_freq"), list):
         return [
             bool(moe) and i >= first for i, moe in enumerate(config.listed("moe_layer_freq", layers) or [])
         ]
-    step = config.get("interleave_moe_layer_step") or config.get("decoder_sparse_step") or 1
-    dense = set(config.get("mlp_only_layers") or ())
+    frequency = config.whole("moe_layer_freq", 1)
+    step = config.optional("interleave_moe_layer_step") or config.optional("decoder_sparse_step") or 1
+    dense = set(config.indices("mlp_only_layers"))
     return [
         i >= first and i % frequency == 0 and (i + 1) % step == 0 and i not in dense for i in range(layers)
     ]
@@ -84,6 +84,6 @@ def indexer_layers(config: Config) -> list[bool]:
     named = config.listed("indexer_types", layers)
     if named is not None:
         return [name == "full" for name in named]
-    frequency = config.get("index_topk_freq") or 1
-    offset = config.get("index_skip_topk_offset") or frequency
+    frequency = config.optional("index_topk_freq") or 1
+    offset = config.optional("index_skip_topk_offset") or frequency
     return [i < offset or (i - offset + 1) % frequency == 0 for i in range(layers)]

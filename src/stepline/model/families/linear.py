@@ -30,10 +30,10 @@ def gated_delta(builder: Builder) -> None:
 def kimi_delta(builder: Builder) -> None:
     """Add one Kimi delta layer (arXiv:2510.26692): per-channel decay, short convolutions, output gate."""
     config = builder.config
-    settings = config.get("linear_attn_config")
-    if not isinstance(settings, dict) or not {"num_heads", "head_dim"} <= settings.keys():
-        raise UnknownFact(f"{config.name} lacks num_heads or head_dim in the key linear_attn_config")
-    hidden, heads, dim = config.whole("hidden_size"), settings["num_heads"], settings["head_dim"]
+    settings = config.section("linear_attn_config")
+    if settings is None:
+        raise UnknownFact(f"{config.name} lacks the key linear_attn_config")
+    hidden, heads, dim = config.whole("hidden_size"), settings.whole("num_heads"), settings.whole("head_dim")
     width = heads * dim
     part: Component = "attention weights"
     for name in ("q_proj", "k_proj", "v_proj"):
@@ -47,7 +47,7 @@ def kimi_delta(builder: Builder) -> None:
         builder.matrix(part, "self_attn.g_a_proj", hidden * dim)
         builder.matrix(part, "self_attn.g_b_proj", dim * width, shards=heads)
     builder.matrix(part, "self_attn.b_proj", hidden * heads, shards=heads)
-    convolution = 3 * width * settings.get("short_conv_kernel_size", 4)
+    convolution = 3 * width * settings.whole("short_conv_kernel_size", 4)
     builder.matrix("router and small", "self_attn.conv1d", convolution, gemm=False)
     _state(builder, "Kimi delta", heads=heads, size=dim * dim, key="mamba_ssm_dtype")
 

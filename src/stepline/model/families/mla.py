@@ -18,7 +18,7 @@ def mla(builder: Builder, *, indexer: bool = True) -> None:
     hidden, heads = config.whole("hidden_size"), config.whole("num_attention_heads")
     rank, rope = config.whole("kv_lora_rank"), config.whole("qk_rope_head_dim")
     nope, value = config.whole("qk_nope_head_dim"), config.whole("v_head_dim")
-    query_rank = config.get("q_lora_rank")
+    query_rank = config.optional("q_lora_rank")
     width = heads * (nope + rope)
     part = "self_attn"
     if query_rank:
@@ -31,7 +31,7 @@ def mla(builder: Builder, *, indexer: bool = True) -> None:
     builder.linear("attention weights", f"{part}.o_proj", heads * value, hidden, shards=heads)
     if config.get("mla_use_output_gate"):
         builder.linear("attention weights", f"{part}.g_proj", hidden, heads * value, shards=heads)
-    top_k = config.get("index_topk")
+    top_k = config.optional("index_topk")
     extra = (("fp8_ds_mla", float(FP8_MLA_ENTRY_BYTES)),) if (rank, rope) == (512, 64) else ()
     builder.kv(
         name="latent",
