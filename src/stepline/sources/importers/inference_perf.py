@@ -34,7 +34,7 @@ def read_level(document: Mapping[str, Any], origin: Origin) -> LoadLevel:
     tok_s = positive(rates, "output_tokens_per_sec") if isinstance(rates, Mapping) else None
     tpot = milliseconds("time_per_output_token")
     done = number(good, "count")
-    failed = number(at(document, "failures") or {}, "count")
+    failed = number({"count": at(document, "failures", "count")}, "count")
     return LoadLevel(
         origin=origin,
         tool=TOOL,
