@@ -111,7 +111,8 @@ run = read([sys.argv[1]])
 took = time.perf_counter() - start
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 lines = sum(r.windows for r in run.decodes) + sum(r.batches for r in run.prefills)
-print(f"{took:8.1f} s {peak:8.0f} MB {lines:12,} batch lines {len(run.decodes) + len(run.prefills):10,} records")
+kept = len(run.decodes) + len(run.prefills)
+print(f"{took:8.1f} s ({time.process_time():.1f} s CPU) {peak:8.0f} MB {lines:12,} batch lines {kept:10,} records")
 print("        ", run.files[0].note, "; damaged", run.files[0].damaged)
 """
 

@@ -8,7 +8,14 @@ from stepline.evidence.gpu import GpuSample
 from stepline.evidence.load import LeverTrial, LoadLevel, StepRow
 from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin, Sourced
-from stepline.evidence.scheduler import DecodeReport, GraphUse, Notice, PrefillReport, SchedulerEvent
+from stepline.evidence.scheduler import (
+    DecodeReport,
+    GraphUse,
+    Notice,
+    PrefillReport,
+    SchedulerEvent,
+    TransferReport,
+)
 from stepline.evidence.server import ServerFacts
 from stepline.evidence.trace import TraceSummary
 
@@ -45,6 +52,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[SchedulerEvent, ...] = ()
     notices: tuple[Notice, ...] = ()
     graph_uses: tuple[GraphUse, ...] = ()
+    transfers: tuple[TransferReport, ...] = ()
     metrics: tuple[EngineMetrics, ...] = ()
     levels: tuple[LoadLevel, ...] = ()
     step_rows: tuple[StepRow, ...] = ()
@@ -66,4 +74,5 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
             or self.levers
             or self.gpu_samples
             or self.trace
+            or self.transfers
         )

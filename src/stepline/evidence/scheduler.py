@@ -117,6 +117,15 @@ class GraphUse(msgspec.Struct, frozen=True, kw_only=True):
     count: int
 
 
+class TransferReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One transfer of KV cache between servers, or the rate of them over an interval."""
+
+    origin: Origin
+    time_s: float | None = None
+    duration_ms: float | None = None
+    bytes_s: float | None = None
+
+
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
     """A start-up remark about a fallback or a disabled feature. A notice is never a cause by itself."""
 

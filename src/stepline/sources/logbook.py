@@ -7,7 +7,14 @@ import msgspec
 
 from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import ReadingDoubt, Run
-from stepline.evidence.scheduler import DecodeReport, EventKind, GraphUse, PrefillReport, SchedulerEvent
+from stepline.evidence.scheduler import (
+    DecodeReport,
+    EventKind,
+    GraphUse,
+    PrefillReport,
+    SchedulerEvent,
+    TransferReport,
+)
 from stepline.evidence.server import ServerFacts
 from stepline.sources.redact import excerpt
 from stepline.sources.remarks import Remarks
@@ -25,6 +32,7 @@ class LogBook:
         self.decodes: list[DecodeReport] = []
         self.prefills: list[PrefillReport] = []
         self.graph_uses: list[GraphUse] = []
+        self.transfers: list[TransferReport] = []
         self.remarks = Remarks(file)
         self._events: list[SchedulerEvent] = []
         self._seq = 0
@@ -120,6 +128,7 @@ class LogBook:
             events=tuple(self._events),
             notices=self.remarks.finish(),
             graph_uses=tuple(self.graph_uses),
+            transfers=tuple(self.transfers),
             doubts=tuple(doubts),
         )
 

@@ -10,6 +10,7 @@ from stepline.errors import UnreadableEvidence, UsageError
 from stepline.evidence import bundle
 from stepline.evidence.merge import merge
 from stepline.evidence.run import EvidenceFile, Run
+from stepline.sources import rotation
 from stepline.sources.importers.registry import PER_REQUEST
 from stepline.sources.peek import Peek, peek
 from stepline.sources.readers import document, log, prometheus, table
@@ -36,10 +37,15 @@ TRUST = ("server info", "server log", "metrics scrape")
 """Where two files state the same setting, the resolved one of an earlier kind is used."""
 
 
-def read(paths: Iterable[str | Path], on_file: Callable[[str], None] = lambda _name: None) -> Run:
+def read(
+    paths: Iterable[str | Path],
+    on_file: Callable[[str], None] = lambda _name: None,
+    on_bytes: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Run:
     """Read every file under `paths` and join what they say.
 
-    Files of no known kind are passed over and listed in `Run.files` with the reason.
+    `on_file` is told each name before it is read, `on_bytes` how many bytes of how many are done, as they
+    lie on the disk. Files of no known kind are passed over and listed in `Run.files` with the reason.
 
     Raises:
         UsageError: when a path does not exist.
@@ -55,14 +61,18 @@ def read(paths: Iterable[str | Path], on_file: Callable[[str], None] = lambda _n
         except UnreadableEvidence as error:
             passed.append(EvidenceFile(path=folder.name, kind=None, note=str(error)))
     inside = {file.path for run in runs for file in run.files}
-    for path, name in loose:
+    sizes = {path: path.stat().st_size for path, _ in loose}
+    progress = _Progress(sum(sizes.values()), on_bytes)
+    for path, name in sorted(loose, key=lambda one: rotation.order(one[1])):
         if name in inside:
             continue  # the bundle was made from it
+        progress.begin(sizes[path])
         on_file(name)
         try:
-            runs.append(_read_one(path, name))
+            runs.append(_read_one(path, name, progress.add))
         except UnreadableEvidence as error:
             passed.append(EvidenceFile(path=name, kind=None, note=str(error)))
+    progress.end()
     if not runs:
         raise UnreadableEvidence(_nothing_read(passed))
     runs = _without_repeats(runs)
@@ -70,8 +80,32 @@ def read(paths: Iterable[str | Path], on_file: Callable[[str], None] = lambda _n
     return merge([*runs, Run(files=tuple(passed))])
 
 
-def _read_one(path: Path, name: str) -> Run:
-    opening = peek(path, name)
+class _Progress:
+    """Bytes done over all files; a file that is passed over counts as done."""
+
+    def __init__(self, total: int, tell: Callable[[int, int], None]) -> None:
+        self._total = total
+        self._tell = tell
+        self._before = self._done = self._size = 0
+
+    def begin(self, size: int) -> None:
+        """The file before is done, one of `size` bytes begins."""
+        self._before += self._size
+        self._size, self._done = size, 0
+        self._tell(self._before, self._total)
+
+    def add(self, count: int) -> None:
+        """So many more bytes of the file were read; some are read twice, none counts twice."""
+        self._done = min(self._size, self._done + count)
+        self._tell(self._before + self._done, self._total)
+
+    def end(self) -> None:
+        """All is done."""
+        self._tell(self._total, self._total)
+
+
+def _read_one(path: Path, name: str, on_bytes: Callable[[int], None]) -> Run:
+    opening = peek(path, name, on_bytes)
     if not opening.head:
         raise UnreadableEvidence(f"{name}: the file is empty")
     if _is_trace(opening):

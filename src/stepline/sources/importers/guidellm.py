@@ -70,7 +70,7 @@ def _level(one: Mapping[str, Any], origin: Origin) -> LoadLevel:
         output_tokens=stat("output_token_count"),
         decoding=_decoding(rows, window) or _times(made, (stat("inter_token_latency_ms") or 0.0) / 1000),
         in_flight=stat("request_concurrency"),
-        client_queue_ms=_times(number(at(one, "scheduler_metrics") or {}, "queued_time_avg"), 1000),
+        client_queue_ms=_times(number({"s": at(one, "scheduler_metrics", "queued_time_avg")}, "s"), 1000),
     )
 
 

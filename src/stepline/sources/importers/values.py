@@ -5,8 +5,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-def number(document: Mapping[str, Any], *names: str) -> float | None:
-    """The first finite number among the names; strings of numbers count, "inf", null and booleans do not."""
+def number(document: Any, *names: str) -> float | None:
+    """The first finite number among the names; strings of numbers count, "inf", null and booleans do not.
+
+    None too where the document is no object at all.
+    """
+    if not isinstance(document, Mapping):
+        return None
     for name in names:
         value = document.get(name)
         if isinstance(value, bool) or value is None:
@@ -20,12 +25,12 @@ def number(document: Mapping[str, Any], *names: str) -> float | None:
     return None
 
 
-def positive(document: Mapping[str, Any], *names: str) -> float | None:
+def positive(document: Any, *names: str) -> float | None:
     """Like `number`, but zero counts as not measured: the tools write it where they have no sample."""
     return number(document, *names) or None
 
 
-def whole(document: Mapping[str, Any], *names: str) -> int | None:
+def whole(document: Any, *names: str) -> int | None:
     """The first finite number among the names, as an integer."""
     value = number(document, *names)
     return None if value is None else int(value)

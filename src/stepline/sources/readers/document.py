@@ -8,12 +8,13 @@ import msgspec
 from stepline.errors import UnreadableEvidence
 from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import EvidenceFile, Run
+from stepline.sources.engines import tensorrt_llm
 from stepline.sources.engines.sglang import server_info as sglang
 from stepline.sources.engines.vllm import server_info as vllm
 from stepline.sources.importers.registry import import_results
 from stepline.sources.lines import unwrapped
 from stepline.sources.peek import Peek
-from stepline.sources.readers import table
+from stepline.sources.readers import prometheus_json, table
 
 MAX_BYTES = 256 << 20
 ENGINES = (sglang, vllm)
@@ -45,6 +46,12 @@ def read_document(peek: Peek) -> Run:
     if isinstance(document, dict) and _is_model_config(document):
         config = Sourced(document, Origin(peek.name))
         return Run(files=(EvidenceFile(path=peek.name, kind="model config", records=1),), model_config=config)
+    if prometheus_json.recognises(document):
+        return prometheus_json.read_answer(document, peek.name)
+    if tensorrt_llm.recognises_iterations(document):
+        run = tensorrt_llm.read_iterations(document, peek.name)
+        steps = EvidenceFile(path=peek.name, kind="metrics scrape", records=len(run.decodes))
+        return msgspec.structs.replace(run, files=(steps,))
     imported = import_results(document, peek.name)
     if imported is not None:
         return imported

@@ -1,32 +1,56 @@
 """Server logs of any known engine, plain or compressed, in one pass and in bounded memory."""
 
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 
 from stepline.evidence.merge import merge
 from stepline.evidence.run import EvidenceFile, ReadingDoubt, Run
 from stepline.sources import lines, thin
+from stepline.sources.engines.dynamo import DynamoLog
+from stepline.sources.engines.llama_cpp import LlamaCppLog
+from stepline.sources.engines.lmdeploy import LmdeployLog
 from stepline.sources.engines.sglang.log import SglangLog
+from stepline.sources.engines.tensorrt_llm import TensorRtLlmLog
+from stepline.sources.engines.tgi import TgiLog
 from stepline.sources.engines.vllm.log import VllmLog
 from stepline.sources.logbook import LogBook
 from stepline.sources.peek import Peek
 from stepline.sources.remarks import HINTS
 
-DIALECTS = (SglangLog, VllmLog)
-BULK_CHUNK_BYTES = 8 << 20
-
 
 class Dialect(Protocol):
     """One engine's way to log."""
 
+    MARKS: ClassVar[tuple[str, ...]]
+    """A line without any of these, and that is no remark, tells it nothing."""
     book: LogBook
+    bulk: Any
+    """Reads frames of lines at a time; None where no log of this engine grows so long."""
+
+    def __init__(self, file: str) -> None: ...
+
+    @staticmethod
+    def recognises(head: bytes) -> bool:
+        """True when the opening bytes hold a line only this engine writes."""
 
     def feed(self, number: int, line: str) -> None:
         """Take one line."""
 
     def finish(self) -> Run:
         """Everything read."""
+
+
+DIALECTS: tuple[type[Dialect], ...] = (
+    SglangLog,
+    VllmLog,
+    TensorRtLlmLog,
+    LlamaCppLog,
+    LmdeployLog,
+    TgiLog,
+    DynamoLog,
+)
+BULK_CHUNK_BYTES = 8 << 20
 
 
 def recognises(peek: Peek) -> bool:
@@ -74,7 +98,7 @@ def read_log(peek: Peek) -> Run:
     return msgspec.structs.replace(run, files=(file,), doubts=doubts)
 
 
-def _feed(dialects: list[SglangLog | VllmLog], number: int, chunk: str) -> int:
+def _feed(dialects: list[Dialect], number: int, chunk: str) -> int:
     """Read a chunk line by line; how many lines it had."""
     count = 0
     for line in lines.split(chunk):
@@ -86,9 +110,7 @@ def _feed(dialects: list[SglangLog | VllmLog], number: int, chunk: str) -> int:
     return count
 
 
-def _feed_in_bulk(
-    dialects: list[SglangLog | VllmLog], thinners: list[thin.Thinner], number: int, chunk: str
-) -> int:
+def _feed_in_bulk(dialects: list[Dialect], thinners: list[thin.Thinner], number: int, chunk: str) -> int:
     """Read a chunk many lines at a time; what no dialect knows in bulk is read line by line."""
     import polars as pl  # noqa: PLC0415  # only for logs past thin.KEEP records
 
@@ -104,6 +126,8 @@ def _feed_in_bulk(
     rest = frame.filter(telling & ~fine)
     ends = [(len(dialect.book.decodes), len(dialect.book.prefills)) for dialect in dialects]
     for dialect, thinner in zip(dialects, thinners, strict=True):
+        if dialect.bulk is None:
+            continue
         decodes, prefills, rest = dialect.bulk.read(rest)
         thinner.add(decodes, prefills)
     for at, line in zip(rest["number"].to_list(), rest["line"].to_list(), strict=True):

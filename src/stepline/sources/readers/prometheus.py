@@ -2,18 +2,20 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import EvidenceFile, ReadingDoubt, Run
 from stepline.sources import scrape_time
+from stepline.sources.engines import dynamo, llama_cpp, lmdeploy, tgi
 from stepline.sources.engines.sglang import metrics as sglang
 from stepline.sources.engines.vllm import metrics as vllm
 from stepline.sources.peek import Peek
 
 MAX_BYTES = 256 << 20
-ENGINES = (sglang, vllm)
-_RECOGNISE = re.compile(rb"(?m)^# (?:HELP|TYPE) \S+ |^[a-z_]+:[a-z_]+(?:\{[^}\n]*\})? [-+0-9.eNI]")
+ENGINES: tuple[Any, ...] = (sglang, vllm, llama_cpp, lmdeploy, tgi, dynamo)
+_RECOGNISE = re.compile(rb"(?m)^# (?:HELP|TYPE) \S+ |^[a-z_]+[:_][a-z_]+(?:\{[^}\n]*\})? [-+0-9.eNI]")
 _SERIES = re.compile(r"(?!#)([^\s{]+(?:\{[^\n]*\})?) \S")
 _TYPE = re.compile(r"# TYPE (\S+)")
 

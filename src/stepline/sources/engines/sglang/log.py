@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
+from typing import ClassVar
 
 from stepline.evidence.run import Run
-from stepline.evidence.scheduler import EventKind
+from stepline.evidence.scheduler import EventKind, TransferReport
 from stepline.sources.engines.sglang.batch_lines import (
     HEAD,
     KNOWN_KEYS,
@@ -27,6 +28,8 @@ _RECOGNISE = re.compile(
 _RETRACT = re.compile(r"#retracted_reqs: (\d+)")
 _HTTP_5XX = re.compile(r'"POST [^"]*" 5\d\d\b')
 _STARTS_ANEW = re.compile(r"^\s*(?:\(\w+ pid=|\[|\{|\d{4}-\d\d-\d\d|[IWE]\d{4} |INFO|WARNING|ERROR)")
+_MOONCAKE = re.compile(r"Transfer Engine Throughput: ([\d.]+) ([KMG]?B)/s")
+_SCALES = {"B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9}
 MAX_WRAPS = 4
 """A batch line of 400 characters wraps into four or five on a terminal of 80 to 100 columns."""
 EVENTS: tuple[tuple[str, EventKind], ...] = (
@@ -47,7 +50,13 @@ EVENTS: tuple[tuple[str, EventKind], ...] = (
 class SglangLog:
     """Collects records from the lines of one log file."""
 
-    MARKS = (" batch", "server_args=", *(mark for mark, _ in EVENTS), *(mark for mark, _ in READERS))
+    MARKS: ClassVar[tuple[str, ...]] = (
+        " batch",
+        "server_args=",
+        "Transfer Engine",
+        *(mark for mark, _ in EVENTS),
+        *(mark for mark, _ in READERS),
+    )
     """A line without any of these, and that is no remark, tells nothing."""
 
     def __init__(self, file: str) -> None:
@@ -118,6 +127,11 @@ class SglangLog:
             self.book.add(report)
 
     def _feed_other(self, number: int, line: str) -> None:
+        if "Transfer Engine Throughput" in line and (rate := _MOONCAKE.search(line)):
+            self.book.transfers.append(
+                TransferReport(origin=self.book.at(number), bytes_s=float(rate[1]) * _SCALES[rate[2]])
+            )
+            return
         if "HTTP/1" in line:
             if _HTTP_5XX.search(line):
                 self.book.event("disconnect", line, number, parse_prefix(line[:200]).time_s)

@@ -1,6 +1,7 @@
 """vLLM's server log, read line by line in one pass."""
 
 import re
+from typing import ClassVar
 
 import msgspec
 
@@ -37,7 +38,7 @@ EVENTS: tuple[tuple[str, EventKind], ...] = (
 class VllmLog:
     """Collects records from the lines of one log file."""
 
-    MARKS = (
+    MARKS: ClassVar[tuple[str, ...]] = (
         *("Avg prompt throughput", "iteration elapsed time", "SpecDecoding metrics:", "Speculative metrics:"),
         *(
             "LLM engine (v",
