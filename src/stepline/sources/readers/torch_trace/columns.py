@@ -35,13 +35,25 @@ class Strings(defaultdict[str, int]):
         self.default_factory = self.__len__
 
 
+class _RawTexts(dict[bytes, int]):
+    """Indices in `strings` of JSON texts by their bytes; −1 for nothing."""
+
+    def __init__(self, strings: Strings) -> None:
+        super().__init__({b"": -1})
+        self.strings = strings
+
+    def __missing__(self, raw: bytes) -> int:
+        self[raw] = number = self.strings[raw.decode("utf-8", "replace")]
+        return number
+
+
 class Columns:
     """Collects the kept events of one file."""
 
     def __init__(self) -> None:
         self.strings = Strings()
         self.odd_times = 0
-        self._known_raw: dict[bytes, int] = {b"": -1}
+        self._known_raw = _RawTexts(self.strings)
         self._rows: dict[str, list[tuple[NDArray[np.int64], ...]]] = {}
 
     def add(self, events: list[Any]) -> None:
@@ -98,14 +110,7 @@ class Columns:
     def _texts(self, raws: list[msgspec.Raw]) -> list[int]:
         """Indices of undecoded JSON texts; decoding is left to the few that are shown."""
         known = self._known_raw
-        found = []
-        for raw in raws:
-            text = bytes(raw)
-            if (number := known.get(text)) is None:
-                number = self.strings[text.decode("utf-8", "replace")]
-                known[text] = number
-            found.append(number)
-        return found
+        return [known[bytes(raw)] for raw in raws]
 
     def _keep(self, into: str, group: list[AnySpan], *columns: Sequence[Any], thread: bool = False) -> None:
         strings = self.strings
