@@ -105,10 +105,10 @@ def _each(jobs: list[Job], files: list[Path], *, quiet: bool) -> Iterator[list[t
             yield from pool.map(condense, jobs)
     else:
         for job in jobs:
-            yield condense(job, progress=not quiet and sys.stderr.isatty())
+            yield condense(job, progress=not quiet and sys.stderr.isatty(), processes=os.cpu_count() or 1)
 
 
-def condense(job: Job, *, progress: bool = False) -> list[tuple[RankTrace, "Arrivals"]]:
+def condense(job: Job, *, progress: bool = False, processes: int = 1) -> list[tuple[RankTrace, "Arrivals"]]:
     """One file to the summaries of its processes."""
     from stepline.model.trace import rank  # noqa: PLC0415
     from stepline.sources.readers import traces  # noqa: PLC0415
@@ -118,7 +118,7 @@ def condense(job: Job, *, progress: bool = False) -> list[tuple[RankTrace, "Arri
     def tell(read: int) -> None:
         print(f"\r{path.name}: {read / 1e6:,.0f} MB read", end="", file=sys.stderr)
 
-    raws = traces.read(path, tell if progress else None)
+    raws = traces.read(path, tell if progress else None, processes=processes)
     if progress:
         print("\r\x1b[K", end="", file=sys.stderr)
     found = [rank(raw, context_tokens=context_tokens, unprofiled_step_ms=step_ms) for raw in raws]

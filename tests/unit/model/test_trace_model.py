@@ -138,8 +138,14 @@ def test_a_stray_kernel_does_not_stretch_a_step(tmp_path):
 def indexer_trace(factor, sms_grid=False):
     """A graph whose middle is sized by the context: a chain of generic kernels up to a top-k."""
     writer = TraceWriter()
-    chain = [("gather_kernel", 48), ("direct_copy_kernel", 256), ("clamp elementwise_kernel", 64),
-             ("mul elementwise_kernel", 128), ("reduce_kernel", 64), ("masked_fill elementwise_kernel", 1)]  # fmt: skip
+    chain = [
+        ("gather_kernel", 48),
+        ("direct_copy_kernel", 256),
+        ("clamp elementwise_kernel", 64),
+        ("mul elementwise_kernel", 128),
+        ("reduce_kernel", 64),
+        ("masked_fill elementwise_kernel", 1),
+    ]
     for step in range(4):
         at = 1000.0 + 2000.0 * step
         writer.span("user_annotation", "step[DECODE bs=16]", at, 100.0)

@@ -86,6 +86,7 @@ def _set_aside(found: list[TraceStep]) -> list[TraceStep]:
     for members in by_group(found).values():
         kernels = [found[i].kernels for i in members]
         usual = max(set(kernels), key=lambda n: (kernels.count(n), n))
+        # without a known batch other graphs may be smaller, so only half-empty replays are damage
         usual_graph = max((found[i].graph_kernels for i in members), default=0)
         busy = float(
             np.median([found[i].busy_ms for i in members if found[i].kernels]) if any(kernels) else 0.0
@@ -95,7 +96,7 @@ def _set_aside(found: list[TraceStep]) -> list[TraceStep]:
             step = found[i]
             if not step.kernels:
                 reasons[i] = "no GPU work was recorded for it"
-            elif step.graph_launches and step.graph_kernels < usual_graph:
+            elif step.graph_launches and step.graph_kernels < usual_graph * (1.0 if step.batch else 0.5):
                 reasons[i] = f"under-recorded graph replay: {step.graph_kernels} of {usual_graph} kernels"
             elif i == len(found) - 1 and len(members) > 1 and step.kernels < usual * 0.98:
                 reasons[i] = "cut off by the end of the capture"

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.evidence.trace_arrays import Column
+from stepline.evidence.trace_arrays import COPY, FILL, Column
 from stepline.facts import kernels
 from stepline.model.trace.ownership import merged
 from stepline.model.trace.work import Work
@@ -31,8 +31,8 @@ class Attribution:
         self.component: NDArray[np.int64] = by_name[row_name]
         self.found_by = np.where(self.component == nobody, 0, 1)
         self.generic: NDArray[np.bool_] = generic[row_name]
-        for label in ("copy", "fill"):
-            rows = np.array([kind == label for kind in work.kind], bool)
+        for label, sort in (("copy", COPY), ("fill", FILL)):
+            rows = gpu.sort == sort
             self._set(rows, label, 1)
             self.generic |= rows
         self._by_owner(work)

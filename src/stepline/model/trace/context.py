@@ -59,13 +59,13 @@ def find(work: Work, step: Column, context_tokens: int | None, sms: int | None) 
     if sms:
         total[(total == sms) | (total == 2 * sms)] = 0
     length = (work.raw.gpu.end_ns - work.raw.gpu.start_ns).astype(np.float64)
-    extents = _extents(work)
+    extents, which = _extents(work)
     best: tuple[float, int, Found] | None = None
     for (factor, divisor, pad), tokens in candidates.items():
         if factor < FACTOR_LEAST or factor & (factor - 1) == 0:
             continue  # a power of two is also a hidden size times a batch
         by_grid = (total > 0) & (total % factor == 0)
-        by_shape = np.array([any(number % factor == 0 for number in found) for found in extents], bool)
+        by_shape = np.array([any(number % factor == 0 for number in found) for found in extents], bool)[which]
         for seen_in, hits in (("grids", by_grid), ("shapes", by_shape)):
             chain = _chains(hits, order, step, work.raw.gpu.stream, work.raw.gpu.name)
             score = float(length[chain >= 0].sum())
@@ -78,20 +78,24 @@ def find(work: Work, step: Column, context_tokens: int | None, sms: int | None) 
     return best[2] if best else None
 
 
-def _extents(work: Work) -> list[tuple[int, ...]]:
-    """Per row, the extents over 255 in its operator's input shapes."""
+def _extents(work: Work) -> tuple[list[tuple[int, ...]], Column]:
+    """Extents over 255 of each distinct list of input shapes (the first is empty).
+
+    And per row which it has.
+    """
     operators, strings = work.raw.operators, work.raw.strings
     usable = np.flatnonzero((operators.shapes >= 0) & (operators.external > 0))
-    shapes = {int(operators.external[i]): int(operators.shapes[i]) for i in usable.tolist()}
-    parsed: dict[int, tuple[int, ...]] = {-1: ()}
-    found = []
-    for operator in work.raw.gpu.operator.tolist():
-        index = shapes.get(operator, -1)
-        if index not in parsed:
-            numbers = {int(text) for text in _NUMBER.findall(strings[index])}
-            parsed[index] = tuple(number for number in numbers if number > 255)
-        found.append(parsed[index])
-    return found
+    if not len(usable):
+        return [()], np.zeros(len(work.raw.gpu), np.int64)
+    order = usable[np.argsort(operators.external[usable], kind="stable")]
+    keys, wanted = operators.external[order], work.raw.gpu.operator
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    shape = np.where(keys[at] == wanted, operators.shapes[order[at]], -1)
+    distinct, which = np.unique(np.append(shape, -1), return_inverse=True)
+    numbers = [
+        {int(text) for text in _NUMBER.findall(strings[i])} if i >= 0 else set() for i in distinct.tolist()
+    ]
+    return [tuple(n for n in found if n > 255) for found in numbers], which[:-1]
 
 
 def _chains(hits: NDArray[np.bool_], order: Column, step: Column, stream: Column, name: Column) -> Column:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.evidence.trace_arrays import COPY, FILL, Column, RawTrace
+from stepline.evidence.trace_arrays import Column, RawTrace
 from stepline.facts import kernels
 
 
@@ -20,14 +20,6 @@ class Work:
     """Start of that call, or of the row itself where no call was recorded."""
     graph: NDArray[np.bool_]
     """Part of a graph replay."""
-    kind: list[str]
-    """`kernel`, `copy` or `fill`, per row: copies and fills are components by themselves."""
-
-    @property
-    def names(self) -> list[str]:
-        """Per row."""
-        strings = self.raw.strings
-        return [strings[index] for index in self.raw.gpu.name.tolist()]
 
 
 def per_device(raw: RawTrace) -> list[Work]:
@@ -58,5 +50,4 @@ def _linked(raw: RawTrace, device: int) -> Work:
         known & graph_name[calls.name[call]] if len(calls) else np.zeros(len(gpu), bool)
     )
     launched = np.where(known, calls.start_ns[call], gpu.start_ns) if len(calls) else gpu.start_ns
-    label = {COPY: "copy", FILL: "fill"}
-    return Work(raw, device, call, launched, graph, [label.get(sort, "kernel") for sort in gpu.sort.tolist()])
+    return Work(raw, device, call, launched, graph)

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -21,20 +21,30 @@ SORTS = {
     "kernel": KERNEL, "gpu_memcpy": COPY, "memcpy": COPY, "gpu_memset": FILL, "memset": FILL,
     "concurrent_kernel": KERNEL, "mtia_kernel": KERNEL,
 }  # fmt: skip
+TEXT_THREADS = -(1 << 40)
+"""A thread known only by a text, such as "stream 7", is this number less the text's index."""
 CALLS = ("cuda_runtime", "cuda_driver", "runtime", "hip_runtime", "mtia_runtime", "privateuse1_runtime")
 OPERATORS = ("cpu_op", "operator")
 
 
-class Strings:
-    """Every distinct text once."""
+class Strings(defaultdict[str, int]):
+    """Every distinct text once, numbered as it is first looked up."""
 
     def __init__(self) -> None:
-        self.index: dict[str, int] = {}
+        super().__init__()
+        self.default_factory = self.__len__
 
-    def all(self, texts: Iterable[str]) -> list[int]:
-        """The index of each text, new ones appended."""
-        index = self.index
-        return [index.setdefault(text, len(index)) for text in texts]
+
+class _RawTexts(dict[bytes, int]):
+    """Indices in `strings` of JSON texts by their bytes; −1 for nothing."""
+
+    def __init__(self, strings: Strings) -> None:
+        super().__init__({b"": -1})
+        self.strings = strings
+
+    def __missing__(self, raw: bytes) -> int:
+        self[raw] = number = self.strings[raw.decode("utf-8", "replace")]
+        return number
 
 
 class Columns:
@@ -43,7 +53,7 @@ class Columns:
     def __init__(self) -> None:
         self.strings = Strings()
         self.odd_times = 0
-        self._known_raw: dict[bytes, int] = {b"": -1}
+        self._known_raw = _RawTexts(self.strings)
         self._rows: dict[str, list[tuple[NDArray[np.int64], ...]]] = {}
 
     def add(self, events: list[Any]) -> None:
@@ -99,20 +109,14 @@ class Columns:
 
     def _texts(self, raws: list[msgspec.Raw]) -> list[int]:
         """Indices of undecoded JSON texts; decoding is left to the few that are shown."""
-        index, known = self.strings.index, self._known_raw
-        found = []
-        for raw in raws:
-            text = bytes(raw)
-            if (number := known.get(text)) is None:
-                number = index.setdefault(text.decode("utf-8", "replace"), len(index))
-                known[text] = number
-            found.append(number)
-        return found
+        known = self._known_raw
+        return [known[bytes(raw)] for raw in raws]
 
     def _keep(self, into: str, group: list[AnySpan], *columns: Sequence[Any], thread: bool = False) -> None:
+        strings = self.strings
         start, length = _times_ns([e.ts for e in group]), _times_ns([e.dur for e in group])
         ids = self._threads(group) if thread else []
-        row = [np.array(self.strings.all(e.name for e in group), np.int64), start, start + length]
+        row = [np.array([strings[e.name] for e in group], np.int64), start, start + length]
         row += [np.array(column, np.int64) for column in ([ids] if thread else []) + list(columns)]
         good = (start > 0) & (length >= 0) & (length < LONGEST_NS)
         if not good.all():
@@ -125,7 +129,7 @@ class Columns:
         return [self._thread(e.tid) if type(e.tid) is str else e.tid for e in group]
 
     def _thread(self, text: str) -> int:
-        return int(text) if text.lstrip("-").isdigit() else -2 - self.strings.all([text])[0]
+        return int(text) if text.lstrip("-").isdigit() else TEXT_THREADS - self.strings[text]
 
     def _joined(self, into: str, widths: tuple[int, ...]) -> list[Any]:
         """Columns of one kind, joined and ordered by start (name, start, end, then the rest)."""

@@ -1,0 +1,132 @@
+"""Time and memory of full step accounting on traces of growing size, beside HolisticTraceAnalysis.
+
+Repeats one real trace (times, correlations and ids shifted per copy) to the sizes asked for, then runs each
+tool in fresh processes and reports the best of the runs, with the peak memory summed over its processes.
+
+    python benchmarks/trace_speed.py SOURCE.json.gz --megabytes 50 500 2000 --hta /tmp/hta/bin/python
+"""
+
+import argparse
+import gzip
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+STEPLINE = """
+import sys
+from pathlib import Path
+from stepline.cli.trace import summarise_paths
+if __name__ == "__main__":
+    summary = summarise_paths([Path(sys.argv[1])])
+    print(summary.ranks[0].gpu_events, len(summary.ranks[0].steps))
+"""
+HTA = """
+import sys, tempfile, pathlib, warnings
+warnings.filterwarnings("ignore")
+from hta.trace_analysis import TraceAnalysis
+analysis = TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir=str(pathlib.Path(sys.argv[1]).parent))
+analysis.get_gpu_kernel_breakdown(visualize=False)
+analysis.get_temporal_breakdown(visualize=False)
+analysis.get_idle_time_breakdown(ranks=[0], visualize=False)
+"""
+_NUMBERS = re.compile(
+    rb'"(?P<key>ts|correlation|External id|external id|id)"\s*:\s*(?P<number>\d+)(?P<rest>\.\d+)?'
+)
+
+
+def repeat(source: Path, target: Path, megabytes: float) -> int:
+    """Write `source` as often as it takes; returns the number of events."""
+    text = gzip.decompress(source.read_bytes())
+    begin = text.index(b"[", text.index(b'"traceEvents"')) + 1
+    end = text.rindex(b"]", 0, text.rindex(b'"traceName"') if b'"traceName"' in text[-2000:] else len(text))
+    body = text[begin:end].strip()
+    times = [int(match["number"]) for match in _NUMBERS.finditer(body) if match["key"] == b"ts"]
+    ids = [int(match["number"]) for match in _NUMBERS.finditer(body) if match["key"] != b"ts"]
+    span = max(times) - sorted(times)[len(times) // 1000] + 1000
+    last = max(ids) + 1
+    copies = max(1, round(megabytes * 1e6 / len(body)))
+    with gzip.open(target, "wb", compresslevel=1) as out:
+        out.write(text[:begin])
+        for copy in range(copies):
+
+            def shift(match: re.Match[bytes], copy: int = copy) -> bytes:
+                step = span if match["key"] == b"ts" else last
+                number = int(match["number"]) + copy * step
+                return b'"%s": %d%s' % (match["key"], number, match["rest"] or b"")
+
+            out.write((b",\n  " if copy else b"\n  ") + _NUMBERS.sub(shift, body))
+        out.write(text[end:])
+    return copies * len(times)
+
+
+def measure(command: list[str]) -> tuple[float, float, str]:
+    """Seconds, peak resident megabytes summed over the process tree, and standard output."""
+    begin = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    peak = [0.0]
+
+    def watch() -> None:
+        while process.poll() is None:
+            peak[0] = max(peak[0], tree_megabytes(process.pid))
+            time.sleep(0.01)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    out, err = process.communicate()
+    watcher.join()
+    if process.returncode:
+        raise SystemExit(f"{command[0]} failed:\n{err[-2000:]}")
+    return time.perf_counter() - begin, peak[0], out.strip()
+
+
+def tree_megabytes(pid: int) -> float:
+    """Proportional set size of a process and its children (pages shared between them count once)."""
+    total = 0.0
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1]) / 1e3
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                total += tree_megabytes(int(child))
+    except (OSError, ValueError):
+        pass
+    return total
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("source", type=Path)
+    parser.add_argument("--megabytes", type=float, nargs="+", default=[50, 500])
+    parser.add_argument("--hta", help="python of an environment with HolisticTraceAnalysis and pandas < 3")
+    parser.add_argument("--hta-most", type=float, default=600, help="largest size HTA is asked to read")
+    parser.add_argument("--runs", type=int, default=3)
+    args = parser.parse_args()
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {args.source.name}")
+    print(
+        f"{'MB':>6} {'events':>10} {'stepline s (spread)':>20} {'MB':>6} {'hta s':>8} {'MB':>7} {'times':>6}"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for megabytes in args.megabytes:
+            path = Path(folder) / f"trace_{megabytes:.0f}.json.gz"
+            events = repeat(args.source, path, megabytes)
+            runs = [measure([sys.executable, "-c", STEPLINE, str(path)]) for _ in range(args.runs)]
+            seconds = sorted(run[0] for run in runs)
+            line = f"{megabytes:6.0f} {events:10,} {seconds[0]:10.2f} (+{seconds[-1] - seconds[0]:.2f}) "
+            line += f"{max(run[1] for run in runs):12.0f}"
+            if args.hta and megabytes <= args.hta_most:
+                hta = measure([args.hta, "-c", HTA, str(path)])
+                line += f" {hta[0]:8.1f} {hta[1]:7.0f} {hta[0] / seconds[0]:6.1f}"
+            print(line, flush=True)
+            path.unlink()
+
+
+if __name__ == "__main__":
+    main()
