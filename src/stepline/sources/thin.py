@@ -21,7 +21,7 @@ KEEP = 30_000
 MAX_KINDS = 1_000
 """Kinds of windows in a stretch beyond which ranks are taken together."""
 STRETCHES = 16
-"""After so many stretches the next ones are twice and then four times as long."""
+"""After so many stretches the next ones are twice, then four and then eight times as long."""
 
 DECODE_KEY = (
     "ranks_summed",
@@ -106,7 +106,7 @@ class Thinner:
     def end_piece(self) -> None:
         """A piece of the log is read; the stretch ends when it has enough of them."""
         self._pieces += 1
-        if self._pieces >= 1 << min(2, self._stretches // STRETCHES):
+        if self._pieces >= 1 << min(3, self._stretches // STRETCHES):
             self.end_stretch()
 
     def end_stretch(self) -> None:

@@ -50,7 +50,7 @@ DIALECTS: tuple[type[Dialect], ...] = (
     TgiLog,
     DynamoLog,
 )
-BULK_CHUNK_BYTES = 8 << 20
+BULK_CHUNK_BYTES = 4 << 20
 
 
 def recognises(peek: Peek) -> bool:

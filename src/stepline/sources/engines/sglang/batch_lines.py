@@ -7,6 +7,7 @@ speculation and disaggregation, so a line is read as key and value pairs, never 
 
 import re
 from collections.abc import Iterator, Mapping
+from math import isfinite
 
 from stepline.evidence.origin import Origin
 from stepline.evidence.scheduler import DecodeReport, PrefillReport
@@ -49,24 +50,35 @@ def parse_pairs(text: str) -> dict[str, str]:
     last number, and only a number with the engine's two decimals is known to be whole. A lone pair is what somebody
     quoted, not what a cut left.
     """
-    pairs = [(match["key"].strip(), match["value"], match.end()) for match in PAIR.finditer(text)]
-    cut = not any(key == "#queue-req" for key, _, _ in pairs)
-    if cut and len(pairs) > 1 and pairs[-1][2] == len(text.rstrip()) and not _WHOLE.search(pairs[-1][1]):
-        pairs.pop()
-    found: dict[str, str] = {}
-    for key, value, _ in pairs:
-        found.setdefault(key, value)
+    pairs = PAIR.findall(text)
+    # Of a key that comes twice, the first counts.
+    found = {key.rstrip(): value for key, value in reversed(pairs)}
+    if "#queue-req" in found or len(pairs) < 2:
+        return found
+    value = pairs[-1][1]
+    if text.rstrip().endswith(value) and not _WHOLE.search(value):
+        found = {name.rstrip(): number for name, number in reversed(pairs[:-1])}
     return found
 
 
 def parse_batch_lines(line: str) -> Iterator[tuple[str, Prefix, dict[str, str]]]:
     """(kind, prefix, pairs) of each batch message in a line; a paste may have joined several."""
-    heads = list(HEAD.finditer(line))
+    heads = list(_heads(line))
     start = 0
-    for head, following in zip(heads, [*heads[1:], None], strict=True):
-        end = following.start() if following else len(line)
+    for index, head in enumerate(heads):
+        end = heads[index + 1].start() if index + 1 < len(heads) else len(line)
         yield head["kind"], parse_prefix(line[start : head.start()]), parse_pairs(line[head.end() : end])
         start = head.end()
+
+
+def _heads(line: str) -> Iterator[re.Match[str]]:
+    """Where batch messages begin; a search for the common word is far faster than the pattern's own."""
+    at = line.find(" batch")
+    while at >= 0:
+        for word in ("Decode", "Prefill"):
+            if at >= len(word) and (head := HEAD.match(line, at - len(word))):
+                yield head
+        at = line.find(" batch", at + 1)
 
 
 def to_report(kind: str, pairs: Mapping[str, str], prefix: Prefix, seq: int, origin: Origin) -> Report | None:
@@ -143,7 +155,12 @@ def _int(pairs: Mapping[str, str], key: str) -> int | None:
 
 def _float(pairs: Mapping[str, str], key: str) -> float | None:
     text = pairs.get(key)
-    if text is None or "nan" in text or "inf" in text or text in ("True", "False"):
+    if text is None:
         return None
-    value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    return value if abs(value) < 1e300 else None
+    try:
+        value = float(text)
+    except ValueError:
+        if not text.endswith("%"):
+            return None
+        value = float(text[:-1]) / 100
+    return value if isfinite(value) else None

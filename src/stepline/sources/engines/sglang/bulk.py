@@ -71,7 +71,7 @@ def learn(line: str) -> Shape | None:
         return None
     head = heads[0]
     columns: dict[str, tuple[int, bool]] = {}
-    end, column = head.end(), 1
+    end, column = head.end(), 1 if "[" in head[0] else 0
     for match in PAIR.finditer(line, head.end()):
         regular = line[end : match.start()] == (", " if columns else "")
         if not regular or match["key"] in columns or not _PLAIN.fullmatch(match["value"]):
@@ -100,7 +100,8 @@ class Bulk:
         if lines.height:
             parts = lines["line"].str.splitn(" batch", 2).struct.unnest()
             prefix, body = parts["field_0"], parts["field_1"]
-            text = "\n".join(body.to_list()).encode().replace(b". #", b", #")
+            # Without the point or comma of the head, both of its spellings have the same columns.
+            text = body.str.slice(1).str.join("\n")[0].encode()
             lines = lines.with_columns(
                 _rank(prefix, "DP").alias("dp"),
                 _rank(prefix, "PP").alias("pp"),
@@ -149,7 +150,7 @@ def _apply(shape: Shape, lines: "pl.DataFrame") -> "tuple[pl.DataFrame, pl.DataF
         dtypes[str(graph)] = pl.String
     width = lines["values"][0].count(",") + 1
     values = pl.read_csv(
-        io.BytesIO("\n".join(lines["values"].to_list()).encode()),
+        io.BytesIO(lines["values"].str.join("\n")[0].encode()),
         has_header=False,
         quote_char=None,
         new_columns=[str(column) for column in range(width)],
@@ -200,6 +201,6 @@ def _rank(prefix: "pl.Series", tag: str) -> "pl.Series":
     """The number behind a rank's tag."""
     import polars as pl  # noqa: PLC0415
 
-    if not prefix.str.contains(f" {tag}|\\[{tag}").any():
+    if not prefix.str.contains_any([f" {tag}", f"[{tag}"]).any():
         return pl.repeat(None, len(prefix), dtype=pl.Int64, eager=True)
-    return prefix.str.extract(rf"\b{tag}([0-9]+)").cast(pl.Int64, strict=False)
+    return prefix.str.extract(rf"[ \[]{tag}([0-9]+)").cast(pl.Int64, strict=False)

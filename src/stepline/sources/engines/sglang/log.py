@@ -73,9 +73,7 @@ class SglangLog:
         """Take one line; `number` counts from 1."""
         if self._wrapped is not None and self._continues(line):
             return
-        if " batch" in line and HEAD.search(line):
-            self._feed_batch(number, line)
-        else:
+        if " batch" not in line or not self._feed_batch(number, line):
             self._feed_other(number, line)
 
     def finish(self) -> Run:
@@ -83,8 +81,11 @@ class SglangLog:
         self._unwrap()
         return self.book.finish()
 
-    def _feed_batch(self, number: int, line: str) -> None:
+    def _feed_batch(self, number: int, line: str) -> bool:
+        """Take the batch messages of a line; False when it has none."""
         messages = list(parse_batch_lines(line))
+        if not messages:
+            return False
         for kind, prefix, pairs in messages[:-1]:
             self._take(number, kind, prefix, pairs)
         kind, prefix, pairs = messages[-1]
@@ -92,6 +93,7 @@ class SglangLog:
             self._take(number, kind, prefix, pairs)
         else:
             self._wrapped = (number, [line])
+        return True
 
     def _continues(self, line: str) -> bool:
         """True when the line was taken as the continuation of a batch line that a terminal wrapped."""
