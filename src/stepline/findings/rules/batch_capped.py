@@ -26,6 +26,8 @@ References:
     docs/identifiability.md; Little, "A Proof for the Queuing Formula L = λW", Operations Research 9(3), 1961.
 """
 
+import msgspec
+
 from stepline import units
 from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
@@ -87,6 +89,9 @@ def _fired(picture: Picture, limit: RunningLimit) -> Fired:
     offered = limit.offered or limit.running
     reachable = offered if limit.fits is None else min(offered, limit.fits)
     gain = gain_from(with_larger_batch(picture, reachable))
+    if gain is not None and reachable < offered:
+        pool = f"the KV pool, which holds {reachable:.0f} such requests"
+        gain = msgspec.structs.replace(gain, binds_next=f"{pool}; then {gain.binds_next}")
     evidence = [_running(picture, limit.running, offered)]
     if limit.waiting:
         evidence.append(Observation(f"{limit.waiting:g} wait in the scheduler's queue"))
