@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from stepline.evidence.run import Run
     from stepline.findings.diagnosis import Diagnosis
+    from stepline.model.floor import Floor
 
-__all__ = ["__version__", "diagnose", "read"]
+__all__ = ["__version__", "diagnose", "read", "roofline"]
 __version__ = "0.1.0"
 
 # Everything else is imported when called: `import stepline` and `stepline --help` stay quick.
@@ -46,3 +47,35 @@ def diagnose(
     from stepline.model.picture import Setup  # noqa: PLC0415
 
     return diagnose_picture(assess(run, Setup(model=model, gpu=gpu, tp=tp, context_length=context_length)))
+
+
+def roofline(
+    model: str,
+    gpu: str,
+    *,
+    batch: float,
+    context_tokens: float,
+    tp: int = 1,
+    ep: int = 1,
+    routing: str = "expected",
+) -> "Floor":
+    """The floor of a decode step of a bundled model: `routing` is expected (uniform) or strict (one token's experts).
+
+    Raises:
+        stepline.errors.UnknownFact: no data file describes the model or the GPU, or the layout is impossible.
+    """
+    from stepline.facts.catalogue import find_model  # noqa: PLC0415
+    from stepline.facts.hardware import find_gpu  # noqa: PLC0415
+    from stepline.model.architecture import parse_config  # noqa: PLC0415
+    from stepline.model.floor import decode_floor  # noqa: PLC0415
+    from stepline.model.layout import Layout  # noqa: PLC0415
+
+    known = find_model(model)
+    return decode_floor(
+        parse_config(known.config, name=known.hub_id),
+        find_gpu(gpu),
+        Layout(tp=tp, ep=ep),
+        batch=batch,
+        context_tokens=context_tokens,
+        routing="strict" if routing == "strict" else "expected",
+    )

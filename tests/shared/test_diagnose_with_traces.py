@@ -10,7 +10,9 @@ pytestmark = pytest.mark.shared
 
 
 def diagnosed(shared, capsys, name):
-    assert main(["diagnose", str(shared / "data" / "h200-sglang" / name), "--gpu", "h200", "--json", "-"]) == 0
+    assert (
+        main(["diagnose", str(shared / "data" / "h200-sglang" / name), "--gpu", "h200", "--json", "-"]) == 0
+    )
     return json.loads(capsys.readouterr().out)
 
 
@@ -21,7 +23,9 @@ def test_the_founding_cause_is_confirmed_by_the_extent_of_its_kernels(shared, ca
     assert (top["code"], top["status"]) == ("K401", "confirmed")
     assert "4,097 = 1,048,576 / 256 + 1" in text
     assert "0.369 ms a layer and request" in text
-    assert "configured for 8,192 tokens the step's GPU work would take 2.03 ms" in text  # measured in its twin: 2.02
+    assert (
+        "configured for 8,192 tokens the step's GPU work would take 2.03 ms" in text
+    )  # measured in its twin: 2.02
     assert any("K403" in ruled["rival"] for ruled in top["ruled_out"])
 
 

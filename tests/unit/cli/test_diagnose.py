@@ -104,3 +104,8 @@ def test_a_server_cannot_write_to_the_terminal(capsys, tmp_path):
 def test_demo_is_the_founding_case(capsys):
     assert main(["demo"]) == 0
     assert "K401 context-capacity-work" in capsys.readouterr().out
+
+
+def test_the_schema_that_ships_is_current():
+    shipped = json.loads(resources.files("stepline.report").joinpath("diagnosis.schema.json").read_text())
+    assert shipped == schema()  # `stepline schema > src/stepline/report/diagnosis.schema.json` after a change

@@ -1,0 +1,90 @@
+"""Breaks each rule, one decision at a time, and shows which breaks no test notices.
+
+Run: python scripts/mutate.py [CODE ...]. Works on a copy of the checkout; a survivor is a decision that nobody tests.
+Each mutant turns one comparison round, one `and` into `or` (and back), or one status into the other.
+"""
+
+import ast
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RULES = Path("src/stepline/findings/rules")
+INVERSE: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.GtE,
+    ast.GtE: ast.Lt,
+    ast.Gt: ast.LtE,
+    ast.LtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+STATUS = {"confirmed": "suspected", "suspected": "confirmed"}
+
+
+def mutants(source: str) -> Iterator[tuple[int, str]]:
+    """(line, mutated source) for each decision of a rule."""
+    count = sum(1 for _ in ast.walk(ast.parse(source)))
+    for index in range(count):
+        tree = ast.parse(source)
+        node = list(ast.walk(tree))[index]
+        if isinstance(node, ast.Compare) and type(node.ops[0]) in INVERSE:
+            node.ops[0] = INVERSE[type(node.ops[0])]()
+        elif isinstance(node, ast.BoolOp):
+            node.op = ast.And() if isinstance(node.op, ast.Or) else ast.Or()
+        elif isinstance(node, ast.Constant) and node.value in STATUS:
+            node.value = STATUS[str(node.value)]
+        else:
+            continue
+        yield node.lineno, ast.unparse(tree)
+
+
+def main() -> int:
+    """Mutate the rules named (all without names) and return 1 when one survives."""
+    wanted = {code.upper() for code in sys.argv[1:]}
+    survivors = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "stepline"
+        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", ".*_cache", ".hypothesis"))
+        for path in sorted((copy / RULES).glob("[a-z]*.py")):
+            source = path.read_text()
+            code = source[3:7]
+            if wanted and code not in wanted:
+                continue
+            found, missed = 0, []
+            for line, mutant in mutants(source):
+                path.write_text(mutant)
+                tests = [
+                    f"tests/rules/{code}",
+                    "tests/golden/test_h200_faults.py",
+                    "tests/golden/test_h200_captures.py",
+                ]
+                command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+                ran = subprocess.run(
+                    command,
+                    cwd=copy,
+                    capture_output=True,
+                    check=False,
+                    env={"PYTHONPATH": str(copy / "src"), "PATH": ""},
+                )
+                if ran.returncode == 0:
+                    missed.append(line)
+                else:
+                    found += 1
+            path.write_text(source)
+            survivors += len(missed)
+            print(
+                f"{code} {path.stem}: {found} of {found + len(missed)} noticed"
+                + (f", not lines {missed}" if missed else ""),
+                flush=True,
+            )
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
