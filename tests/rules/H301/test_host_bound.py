@@ -1,5 +1,6 @@
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.server import Stage, check, server
+from tests.rules.traces import with_trace
 
 
 def _load(busy: float | None, graph: bool = True):
@@ -30,3 +31,26 @@ def test_cannot_tell_without_counters_and_says_what_the_steps_look_like():
     answer = check("H301", server(_load(None)))
     assert isinstance(answer, CannotTell)
     assert "monotone" in answer.needs
+
+
+def test_confirmed_by_gpu_work_shorter_than_the_unprofiled_step():
+    answer = check("H301", with_trace(server(_load(0.55)), batch=16, busy_ms=2.0))
+    assert isinstance(answer, Fired)
+    assert answer.status == "confirmed"
+    assert any("S204" in ruled.rival for ruled in answer.ruled_out)
+
+
+def test_a_busy_decode_step_in_the_trace_leaves_the_idle_time_to_prefill():
+    answer = check("H301", with_trace(server(_load(0.55)), batch=16, busy_ms=3.0))
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+    assert any("S204" in rival.rival for rival in answer.rivals)
+
+
+def test_a_trace_over_unprofiled_steps_stands_in_for_counters():
+    assert isinstance(check("H301", with_trace(server(_load(None)), batch=16, busy_ms=1.5)), Fired)
+    assert isinstance(check("H301", with_trace(server(_load(None)), batch=16, busy_ms=3.0)), Clear)
+
+
+def test_a_trace_at_another_batch_says_nothing_of_idle():
+    assert isinstance(check("H301", with_trace(server(_load(None)), batch=5, busy_ms=0.5)), CannotTell)

@@ -1,4 +1,5 @@
 import msgspec
+import pytest
 
 from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
@@ -53,3 +54,49 @@ def test_the_decode_counter_outweighs_the_setting():
 
 def test_cannot_tell_when_nothing_mentions_graphs():
     assert isinstance(check("H302", server([Stage(running=8, step_ms=5.1, graph=None)])), CannotTell)
+
+
+def test_the_gain_holds_what_the_gpu_needs_and_never_beats_the_floor():
+    answer = check("H302", server(_eager(0.2), decode_graphs=False))
+    assert 64_000 / 12 < answer.gain.low < answer.gain.tok_s < answer.gain.high
+    assert answer.gain.tok_s == pytest.approx(64_000 / 7.0, rel=0.01)  # a fifth of 35 ms
+
+
+def test_on_by_setting_is_clear_and_off_by_setting_alone_is_no_proof():
+    no_flags = [Stage(running=64, step_ms=35.0, graph=None, gpu_busy=0.2, lines=9)]
+    assert isinstance(check("H302", server(no_flags, decode_graphs=True)), Clear)
+    answer = check("H302", server(no_flags, decode_graphs=False))
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+
+
+def test_graphs_in_most_passes_are_clear():
+    metrics = EngineMetrics(origin=Origin("metrics.txt"), decode_graph_passes=90.0, decode_eager_passes=10.0)
+    assert isinstance(check("H302", server(_eager(0.2), metrics=metrics)), Clear)
+
+
+def test_cannot_tell_without_a_step():
+    metrics = EngineMetrics(origin=Origin("metrics.txt"), decode_eager_passes=10.0)
+    assert isinstance(check("H302", server([], metrics=metrics)), CannotTell)
+
+
+def test_evidence_names_counter_lines_setting_and_floor():
+    metrics = EngineMetrics(origin=Origin("metrics.txt"), decode_eager_passes=905.0)
+    texts = [
+        line.text
+        for line in check("H302", server(_eager(0.2), metrics=metrics, decode_graphs=False)).evidence
+    ]
+    assert any("905 decode passes" in text for text in texts)
+    assert any("switched off by setting" in text for text in texts)
+    assert any("its floor" in text for text in texts)
+    by_lines = [line.text for line in check("H302", server(_eager(0.2))).evidence]
+    assert any("all 18 decode lines" in text for text in by_lines)
+    assert not any("by setting" in text for text in by_lines)
+
+
+def test_without_counters_the_rival_stays_open():
+    answer = check("H302", server(_eager(None)))
+    assert any("K404" in rival.rival for rival in answer.rivals)
+    assert answer.ruled_out == ()
+    assert answer.gain is not None
+    assert check("H302", server(_eager(None), model=None), gpu=None).__class__ is CannotTell

@@ -1,5 +1,6 @@
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.server import LLAMA_8B, Stage, check, diagnosed, server
+from tests.rules.traces import with_trace
 
 LINEAR = [Stage(running=n, step_ms=2.1 + 0.72 * n) for n in (1, 8, 16, 32)]
 
@@ -47,3 +48,57 @@ def test_the_models_maximum_stands_in_for_a_setting_nobody_stated():
     assert isinstance(
         check("K401", server(LINEAR, model={**LLAMA_8B, "max_position_embeddings": 1_048_576})), Fired
     )
+
+
+def test_confirmed_by_a_trace_whose_kernels_have_the_configured_extent():
+    run = with_trace(server(LINEAR, context_length=1_048_576), batch=16, busy_ms=13.75, context_ms=11.8)
+    answer = check("K401", run)
+    assert isinstance(answer, Fired)
+    assert answer.status == "confirmed"
+    assert answer.gain is not None
+    text = " ".join(line.text for line in answer.evidence)
+    assert "4,097 = 1,048,576 / 256 + 1" in text
+    assert "live context about 320 tokens" in text
+    assert "configured for 8,192 tokens the step's GPU work would take 2." in text
+    assert any("K403" in ruled.rival for ruled in answer.ruled_out)
+
+
+def test_a_trace_confirms_it_even_without_a_law():
+    run = with_trace(server(LINEAR[:1], context_length=1_048_576), batch=16, busy_ms=13.75, context_ms=11.8)
+    answer = check("K401", run)
+    assert isinstance(answer, Fired)
+    assert answer.gain is None
+
+
+def test_clear_by_a_well_attributed_trace_without_such_kernels():
+    run = server(LINEAR, context_length=1_048_576)
+    assert isinstance(check("K401", with_trace(run, batch=16, busy_ms=13.75)), Clear)
+    small = with_trace(
+        run, batch=16, busy_ms=13.75, context_ms=1.0
+    )  # a share that would gain next to nothing
+    assert isinstance(check("K401", small), Clear)
+
+
+def test_a_trace_that_names_too_little_decides_nothing():
+    run = with_trace(server(LINEAR, context_length=1_048_576), batch=16, busy_ms=13.75, unattributed_ms=6.0)
+    answer = check("K401", run)
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+
+
+def test_an_extent_that_only_looks_padded_is_not_called_the_configured_context():
+    run = with_trace(
+        server(LINEAR, context_length=1_048_576),
+        batch=16,
+        busy_ms=13.75,
+        context_ms=11.8,
+        context_tokens=None,
+    )
+    assert getattr(check("K401", run), "status", None) != "confirmed"
+
+
+def test_clear_when_the_cost_follows_the_live_context():
+    # One request at a growing context, then four of them: the cache is read slowly, whatever is configured.
+    stages = [Stage(running=1, step_ms=3 + 0.4 * c / 1000, context=c) for c in (500, 8000, 24_000)]
+    stages += [Stage(running=n, step_ms=3 + 9.6 * n, context=24_000) for n in (2, 4)]
+    assert isinstance(check("K401", server(stages, context_length=1_048_576)), Clear)
