@@ -63,6 +63,15 @@ def test_cap8_gain_is_closed_loop():
     assert "prefill" in gain.binds_next
 
 
+def test_cap8_gain_is_closed_loop_by_the_log_alone(tmp_path):
+    (tmp_path / "server.log").write_bytes((FOLDERS["cap8"] / "server.log").read_bytes())
+    answer = diagnose(assess(read([tmp_path]), Setup(gpu="h200", model="llama-3.1-8b")))
+    top = answer.findings[0]
+    assert (top.code, top.status) == ("S201", "confirmed")
+    assert top.gain.low <= 6528 <= top.gain.high
+    assert top.gain.tok_s / (top.gain.tok_s - top.recoverable_tok_s) < 5.3
+
+
 def test_nograph_is_the_missing_graphs_by_the_decode_counter():
     top = diagnosis("nograph").findings[0]
     assert (top.code, top.status) == ("H302", "confirmed")

@@ -179,7 +179,9 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rate_tok_s(self) -> float | None:
-        """The rate at the load: the client's, or what the step alone would give."""
+        """The rate at the load: the client's, the closed loop's by the log, or what the step alone would give."""
         if self.load is not None and self.load.tok_s is not None:
             return self.load.tok_s
+        if self.loop is not None:
+            return self.loop.tok_s
         return None if self.step is None else 1000 * self.step.running / self.step.measured_ms

@@ -62,7 +62,10 @@ def with_larger_batch(picture: Picture, running: float) -> Prediction | None:
         msgspec.structs.replace(loop, running=running, step_ms=step_ms) for step_ms in steps
     )
     return Prediction(
-        tok_s=central.tok_s, low=slow.tok_s, high=fast.tok_s, binds_next=_binds_next(picture, central)
+        tok_s=central.tok_s,
+        low=slow.tok_s,
+        high=fast.tok_s,
+        binds_next=_told(picture, _binds_next(picture, central)),
     )
 
 
@@ -76,7 +79,9 @@ def with_step(
     central, fast, slow = (
         msgspec.structs.replace(loop, step_ms=value) for value in (step_ms, low_ms, high_ms)
     )
-    return Prediction(tok_s=central.tok_s, low=slow.tok_s, high=fast.tok_s, binds_next=binds_next)
+    return Prediction(
+        tok_s=central.tok_s, low=slow.tok_s, high=fast.tok_s, binds_next=_told(picture, binds_next)
+    )
 
 
 def with_launches(
@@ -128,9 +133,14 @@ def without_excess(picture: Picture, cost: PerRequestCost) -> Prediction | None:
     floor, today = picture.floors.here.total_ms, law.step_ms(running)
     central, fast, slow = (min(today, max(floor, step)) for step in ends)
     after = "the fixed part of the step (weights, launches, host)"
-    if picture.loop is None:
-        after += "; prefill is not in these figures, since no client level had a steady rate"
     return with_step(picture, central, fast, slow, after)
+
+
+def _told(picture: Picture, binds_next: str) -> str:
+    """What binds next, with a warning where only decode steps were measured."""
+    if picture.loop is not None:
+        return binds_next
+    return f"{binds_next}; prefill is not in these figures, since nothing tells what a request costs beside decode"
 
 
 def _binds_next(picture: Picture, after: ClosedLoop) -> str:
