@@ -9,7 +9,7 @@ from stepline import __version__
 from stepline.errors import SteplineError
 
 VERBS = {
-    "diagnose": "find why a server decodes slowly, from its URL or from recorded evidence",
+    "diagnose": "find why a server decodes slowly, from recorded evidence",
     "roofline": "the least time a decode step can take, component by component",
     "lab": "run a matrix of planted faults on real engines",
     "trace": "kernel and step accounting of GPU traces, all ranks",

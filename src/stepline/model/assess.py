@@ -9,12 +9,23 @@ import msgspec
 from stepline.errors import UnknownFact
 from stepline.evidence.run import ReadingDoubt, Run
 from stepline.model.closed_loop import ClosedLoop, from_measured
-from stepline.model.context import LiveContext, live_context
+from stepline.model.context import live_context
 from stepline.model.floor import Floor
 from stepline.model.gpu_use import GpuUse, align_clocks, gpu_use
 from stepline.model.law import LawPoint, NoLaw, StepLaw, fit
 from stepline.model.levels import OfferedLevel, offered_levels
-from stepline.model.picture import Floors, Load, Phases, Picture, Routing, Setup, Step, Target, floor_of
+from stepline.model.picture import (
+    Floors,
+    LiveContext,
+    Load,
+    Phases,
+    Picture,
+    Routing,
+    Setup,
+    Step,
+    Target,
+    floor_of,
+)
 from stepline.model.points import CLIENT_GAP, INTERVAL, TPOT, WINDOW, WINDOW_FILLED, best_points, point_at
 from stepline.model.target import find_target
 from stepline.model.timeline import Interval, Plateau, plateaus
@@ -43,7 +54,7 @@ def assess(run: Run, setup: Setup) -> Picture:
     points, instrument = best_points(run, windows, levels, load)
     law = fit(points, instrument)
     step = _step(load, points, instrument, levels, windows)
-    context = live_context(run, windows.usable, None if load is None else load.running)
+    context = live_context(run, windows.usable, load)
     if context is None and setup.context_length is not None and target.configured_context is None:
         context = LiveContext(tokens=float(setup.context_length), route="--context-length")
     floors, floors_missing = _floors(target, missing, step, context, points)
@@ -199,8 +210,16 @@ def _step_at(point: LawPoint, instrument: str, windows: Windows) -> Step:
         disturbance=disturbance,
         windows=point.windows,
         graph=point.graph,
+        tokens_per_step=_accept_length(windows, point.running),
         upper_bound=unverified or instrument in (INTERVAL, TPOT),
     )
+
+
+def _accept_length(windows: Windows, running: float) -> float:
+    """Mean accept length of the decode lines at a batch; 1 where none states any."""
+    lines = windows.usable or windows.bounded
+    at_batch = [window.accept_length for window in lines if window.running == running]
+    return statistics.fmean(at_batch) if at_batch else 1.0
 
 
 def _floors(
@@ -286,7 +305,7 @@ def _use_at_load(samples: Sequence[Any], logged: Sequence[Plateau], load: Load |
 def _loop(load: Load | None, step: Step | None) -> ClosedLoop | None:
     if load is None or step is None or load.tok_s is None or not load.output_tokens or step.upper_bound:
         return None
-    return from_measured(load.running, step.measured_ms, load.output_tokens, load.tok_s)
+    return from_measured(load.running, step.measured_ms, load.output_tokens, load.tok_s, step.tokens_per_step)
 
 
 def _loop_from_log(run: Run, step: Step | None, windows: Windows) -> ClosedLoop | None:
@@ -313,8 +332,9 @@ def _loop_from_log(run: Run, step: Step | None, windows: Windows) -> ClosedLoop 
     return ClosedLoop(
         running=step.running,
         step_ms=step.measured_ms,
-        output_tokens=(pure + len(mixed)) * steps * step.running / requests,
+        output_tokens=(pure + len(mixed)) * steps * step.running * step.tokens_per_step / requests,
         other_ms_per_request=beside_ms / requests,
+        tokens_per_step=step.tokens_per_step,
     )
 
 
@@ -323,8 +343,15 @@ def _phases(load: Load | None, levels: Sequence[OfferedLevel]) -> Phases:
     if load is None or load.ttft_ms is None or load.tpot_ms is None or not load.output_tokens:
         return Phases(queue_ms=None, prefill_ms=None, decode_ms=None)
     decode = load.tpot_ms * (load.output_tokens - 1)
-    light = [level.ttft_ms for level in levels if level.disturbed is None and level.ttft_ms is not None]
-    if len(light) < 2:
+    light = [
+        level.ttft_ms
+        for level in levels
+        if level.disturbed is None
+        and level.ttft_ms is not None
+        and level.concurrency < (load.concurrency or 0.0)
+        and level.input_tokens == load.input_tokens
+    ]
+    if not light:
         return Phases(queue_ms=None, prefill_ms=None, decode_ms=decode)
     alone = min(light)
     return Phases(queue_ms=max(0.0, load.ttft_ms - alone), prefill_ms=alone, decode_ms=decode)

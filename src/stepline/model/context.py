@@ -3,25 +3,18 @@
 import statistics
 from collections.abc import Sequence
 
-import msgspec
-
 from stepline.evidence.run import Run
+from stepline.model.picture import LiveContext, Load
 from stepline.model.windows import DecodeWindow
 
 
-class LiveContext(msgspec.Struct, frozen=True, kw_only=True):
-    """Mean tokens a running sequence attends to, and where the number comes from."""
-
-    tokens: float
-    route: str
-
-
-def live_context(run: Run, windows: Sequence[DecodeWindow], running: float | None) -> LiveContext | None:
+def live_context(run: Run, windows: Sequence[DecodeWindow], load: Load | None) -> LiveContext | None:
     """The mean live context at a running batch; None when nothing tells.
 
     Summed sequence lengths come first: a pool counts whole pages, so with pages of 256 tokens a sequence of 343
     reads as 512. The sum is a gauge and counts only while something runs.
     """
+    running = None if load is None else load.running / load.ranks
     for scrape in run.metrics:
         if scrape.live_tokens and scrape.running:
             return LiveContext(
@@ -33,12 +26,10 @@ def live_context(run: Run, windows: Sequence[DecodeWindow], running: float | Non
         held = held or [w.pool_tokens / w.running for w in windows if w.pool_tokens]
         if held:
             return LiveContext(tokens=statistics.fmean(held), route="pool tokens over running (log)")
-    for level in run.levels:
-        if level.input_tokens is not None and level.output_tokens is not None:
-            return LiveContext(
-                tokens=level.input_tokens + level.output_tokens / 2,
-                route="prompt and half the output (client)",
-            )
+    if load is not None and load.input_tokens is not None and load.output_tokens is not None:
+        return LiveContext(
+            tokens=load.input_tokens + load.output_tokens / 2, route="prompt and half the output (client)"
+        )
     for row in run.step_rows:
         if row.context_tokens is not None:
             return LiveContext(tokens=row.context_tokens, route="stated in the table")

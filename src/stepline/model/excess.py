@@ -54,7 +54,7 @@ class PerRequestCost(msgspec.Struct, frozen=True, kw_only=True):
 def per_request_cost(picture: Picture) -> PerRequestCost | None:
     """The per-request part of the step; None without a law or a load."""
     law = law_or_none(picture.law)
-    if law is None or picture.step is None or law.per_request_ms <= 0:
+    if law is None or picture.step is None or picture.step.upper_bound or law.per_request_ms <= 0:
         return None
     running = picture.step.running
     gpu = picture.target.gpu

@@ -12,6 +12,11 @@ MIN_SAMPLES = 4
 """Fewer samples than this in a plateau say nothing: each is half a second, and the first and last second of a
 plateau are ramp."""
 
+WORKING = 0.5
+"""Busy share of a GPU, over the busiest one's, from which it is taken to serve: ranks of one server differ by less."""
+COVERED = 0.8
+"""Share of the shorter span that log and samples must have in common before one clock is shifted onto the other."""
+
 
 class GpuUse(msgspec.Struct, frozen=True, kw_only=True):
     """Medians over the samples of one load; each a share of 1, None where not sampled."""
@@ -32,6 +37,7 @@ def gpu_use(samples: Sequence[GpuSample], during: Interval | None) -> GpuUse | N
     if during is None:
         return None
     inside = [s for s in samples if s.time_s is not None and during.start_s + 1 <= s.time_s <= during.end_s]
+    inside = _of_working_gpus(inside)
     if len(inside) < MIN_SAMPLES:
         return None
 
@@ -53,6 +59,16 @@ def gpu_use(samples: Sequence[GpuSample], during: Interval | None) -> GpuUse | N
     )
 
 
+def _of_working_gpus(samples: Sequence[GpuSample]) -> list[GpuSample]:
+    """The samples of the GPUs that served: a host's idle neighbours say nothing about this server."""
+    busy: dict[int, float] = {}
+    for gpu in {sample.gpu for sample in samples}:
+        values = [s.graphics_busy for s in samples if s.gpu == gpu and s.graphics_busy is not None]
+        busy[gpu] = statistics.median(values) if values else 0.0
+    most = max(busy.values(), default=0.0)
+    return [sample for sample in samples if busy[sample.gpu] >= WORKING * most]
+
+
 def align_clocks(samples: Sequence[GpuSample], log: Interval | None) -> tuple[GpuSample, ...]:
     """Shift samples into the log's time zone when the two clocks differ by whole quarter hours.
 
@@ -65,9 +81,11 @@ def align_clocks(samples: Sequence[GpuSample], log: Interval | None) -> tuple[Gp
     span = Interval(min(times), max(times))
     for quarter in sorted(range(-48, 57), key=abs):
         shift = quarter * 900.0
-        if Interval(span.start_s + shift, span.end_s + shift).overlaps(log):
-            if shift == 0:
-                return tuple(samples)
+        moved = Interval(span.start_s + shift, span.end_s + shift)
+        common = min(moved.end_s, log.end_s) - max(moved.start_s, log.start_s)
+        if shift == 0 and moved.overlaps(log):
+            return tuple(samples)
+        if common >= COVERED * max(1.0, min(moved.duration_s, log.duration_s)):
             return tuple(
                 msgspec.structs.replace(sample, time_s=sample.time_s + shift)
                 for sample in samples

@@ -10,6 +10,7 @@ from stepline.model.picture import Picture
 POOL_FULL = 0.9
 """Pool use from which admission stops: engines hold back room for tokens still to come, so a pool that cannot
 admit the next request reads 90 to 100 % (engine-side reserve of SGLang 0.4 to 0.5; vLLM's KV usage likewise)."""
+HALF_FULL = 0.5
 MORE_THAN_RUNNING = 1.15
 """Offered over running from which requests wait. At a level's edges streams come and go, which moved the ratio
 by up to 10 % on undisturbed levels."""
@@ -52,18 +53,27 @@ def running_limit(picture: Picture) -> RunningLimit | None:
     usages = [
         p.pool_usage for p in picture.plateaus if p.running == load.running and p.pool_usage is not None
     ]
-    usages += [level.pool_usage for level in picture.run.levels if level.pool_usage is not None]
+    usages += [
+        level.pool_usage
+        for level in picture.run.levels
+        if level.pool_usage is not None and level.running == load.running
+    ]
     usage = max(usages) if usages else None
     fits = _fits(picture)
     kind: Kind
+    at_cap = cap is not None and load.running >= cap - max(1, ranks)
+    # Arithmetic over mean lengths ignores shared prefixes, so it counts only where the pool reads at least half full.
+    no_room = fits is not None and load.running + 1 > fits and (usage is None or usage >= HALF_FULL)
     if offered is None:
         kind = "unknown"
-    elif offered <= MORE_THAN_RUNNING * load.running:
+    elif offered <= max(1.0, MORE_THAN_RUNNING * load.running):
         kind = "nothing waits"
-    elif (usage is not None and usage >= POOL_FULL) or (fits is not None and load.running + 1 > fits):
+    elif usage is not None and usage >= POOL_FULL:
         kind = "kv"
-    elif cap is not None and load.running >= cap - max(1, ranks):
+    elif at_cap:
         kind = "cap"
+    elif no_room:
+        kind = "kv"
     else:
         kind = "unknown"
     return RunningLimit(

@@ -9,7 +9,6 @@ from stepline.evidence.run import ReadingDoubt, Run
 from stepline.facts.hardware import Gpu
 from stepline.model.architecture import Architecture
 from stepline.model.closed_loop import ClosedLoop
-from stepline.model.context import LiveContext
 from stepline.model.floor import Floor, decode_floor
 from stepline.model.gpu_use import GpuUse
 from stepline.model.law import Interval, NoLaw, StepLaw
@@ -80,6 +79,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     windows: int
     interval: Interval | None = None
     graph: bool | None = None
+    tokens_per_step: float = 1.0
+    """Accept length at the load; 1 without speculation."""
     upper_bound: bool = False
     """True when prefill or waiting may be inside: the step is at most this."""
 
@@ -99,6 +100,13 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     prefill_requests: int | None = None
     ranks: int = 1
     """Data-parallel ranks that share the running batch; a step has `running / ranks` sequences."""
+
+
+class LiveContext(msgspec.Struct, frozen=True, kw_only=True):
+    """Mean tokens a running sequence attends to, and where the number comes from."""
+
+    tokens: float
+    route: str
 
 
 class Phases(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,4 +192,5 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
             return self.load.tok_s
         if self.loop is not None:
             return self.loop.tok_s
-        return None if self.step is None else 1000 * self.step.running / self.step.measured_ms
+        step = self.step
+        return None if step is None else 1000 * step.running * step.tokens_per_step / step.measured_ms

@@ -30,7 +30,7 @@ def loop_at_load(picture: Picture) -> ClosedLoop | None:
         return picture.loop
     if picture.step is None or picture.step.upper_bound:
         return None
-    return decode_only(picture.step.running, picture.step.measured_ms)
+    return decode_only(picture.step.running, picture.step.measured_ms, picture.step.tokens_per_step)
 
 
 def step_at_larger_batch(picture: Picture, running: float) -> tuple[float, float, float] | None:

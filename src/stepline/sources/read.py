@@ -193,7 +193,7 @@ def _files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str]]:
             yield path, str(path.relative_to(root)) if root.is_dir() else root.name
     if seen == 0:
         raise UnreadableEvidence(
-            "the folder is empty; record something first, for example with `stepline record URL -o DIR`"
+            "the folder is empty; record something first: the log, /server_info, /metrics"
         )
 
 

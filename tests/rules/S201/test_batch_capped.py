@@ -69,6 +69,7 @@ def test_suspected_from_a_benchmark_alone_when_requests_plainly_queue():
             tok_s=2132,
             tpot_ms=30.0,
             ttft_ms=66040,
+            input_tokens=level(1, 1, 1, 1).input_tokens,
             output_tokens=1024,
             requests=512,
         ),

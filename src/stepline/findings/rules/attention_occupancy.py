@@ -51,7 +51,7 @@ def check(picture: Picture) -> Outcome:
     if law is None:
         return CannotTell(
             "steps of one batch over contexts at least four times apart",
-            "stepline diagnose URL (a short and a long prompt at one batch)",
+            "run a short and a long prompt at one batch and save the log",
         )
     if law.per_ktoken_ms <= 0:
         return Clear(f"the step does not grow from {law.shortest:,.0f} to {law.longest:,.0f} tokens")
@@ -106,7 +106,7 @@ def _fired(picture: Picture, cache: SlowCache) -> Fired:
         tries=(
             Try("another attention backend, or more KV splits", "a restart; small numerical differences"),
         ),
-        proof=Proof("stepline compare BEFORE AFTER at one long context, with either backend", 60.0),
+        proof=Proof("diagnose two captures at one long context, with either backend", 60.0),
     )
 
 

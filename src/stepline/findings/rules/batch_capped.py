@@ -60,7 +60,7 @@ def check(picture: Picture) -> Outcome:
     if limit.offered is None:
         return CannotTell(
             f"why {limit.running:g} run: the queue length (#queue-req) or the number of streams offered, and the cap",
-            "stepline record URL -o DIR (log, /server_info and /metrics)",
+            "save the log, and curl /server_info and /metrics",
         )
     if limit.kind == "nothing waits":
         return Clear(f"all {limit.offered:g} offered requests run ({limit.running:g} in the engine)")
@@ -124,7 +124,7 @@ def _fired(picture: Picture, limit: RunningLimit) -> Fired:
                 "a restart; more KV memory in use; each request may decode slower while all finish sooner",
             ),
         ),
-        proof=Proof("stepline compare BEFORE AFTER, recorded with the cap as it is and raised", 60.0),
+        proof=Proof("diagnose two captures, recorded with the cap as it is and raised", 60.0),
     )
 
 

@@ -69,8 +69,10 @@ def check(picture: Picture) -> Outcome:
                 f"no kernel of the decode step in {picture.traced.file} is sized by {configured:,} tokens"
             )
     if isinstance(picture.law, NoLaw):
+        return CannotTell(f"a step law: {picture.law.reason}", "drive several batches and save the log")
+    if picture.step is not None and picture.step.upper_bound:
         return CannotTell(
-            f"a step law: {picture.law.reason}", "stepline diagnose URL (drives several batches)"
+            "steps free of prefill: these are means over a longer time", "save decode lines or a trace"
         )
     cost = per_request_cost(picture)
     if cost is None or not cost.dominant:
@@ -140,7 +142,7 @@ def _seen(picture: Picture, traced: TracedStep, work: ContextWork) -> Fired:
                 "the extents of the kernels are the configured context, whatever the batch",
             ),
             RuledOut("H301 host-bound", f"the GPU works {units.ms(group.busy_ms)} of each step"),
-            *(() if cost is None else not_bytes(cost)),
+            *(() if cost is None else not_bytes(picture, cost)),
             *levers_ruled_out(picture),
         ),
         tries=_TRIES,
@@ -183,7 +185,7 @@ def _fired(picture: Picture, cost: PerRequestCost, configured: int, live: float)
         evidence=tuple(evidence),
         recoverable_tok_s=recovered(picture.rate_tok_s, gain),
         gain=gain,
-        ruled_out=(*not_bytes(cost), *levers_ruled_out(picture)),
+        ruled_out=(*not_bytes(picture, cost), *levers_ruled_out(picture)),
         rivals=(Rival("K403 linear-step", decided), Rival("K404 kernel-fallback", decided)),
         tries=_TRIES,
         proof=_PROOF,
@@ -196,6 +198,6 @@ _TRIES = (
         "a restart; longer requests are refused",
     ),
 )
-_PROOF = Proof("stepline compare BEFORE AFTER, recorded at the present and at a lowered context length", 60.0)
+_PROOF = Proof("diagnose two captures, recorded at the present and at a lowered context length", 60.0)
 
 RULE = Rule("K401", "context-capacity-work", "0.1.0", check)

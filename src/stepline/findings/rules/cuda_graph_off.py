@@ -73,7 +73,7 @@ def check(picture: Picture) -> Outcome:
     if busy is None and (picture.gap is None or picture.gap < FAR_ABOVE_FLOOR):
         return CannotTell(
             "how long the GPU waits for the host: graphs are off, which may or may not cost here",
-            "stepline record URL -o DIR (GPU counters), or restart with graphs and stepline compare",
+            "sample GPU counters under load (NVML GPM or DCGM), or measure with graphs on",
         )
     return _fired(picture, busy, share is not None)
 
@@ -128,7 +128,7 @@ def _fired(picture: Picture, busy: BusyShare | None, seen: bool) -> Fired:  # no
                 "a restart; seconds of capture at start; graph memory (0.1 to 8 GB seen)",
             ),
         ),
-        proof=Proof("stepline compare BEFORE AFTER, recorded with graphs off and on", 60.0),
+        proof=Proof("diagnose two captures, recorded with graphs off and on", 60.0),
     )
 
 

@@ -49,6 +49,11 @@ from stepline.model.predict import with_launches
 JUMP = 1.1
 """Step over the covered law from which it counts: windows of one level spread by under 2 % on graph steps."""
 
+EDGE = 1.06
+"""Mean batches this close above the largest graph are its own: streams come and go at a level's edges."""
+GPU_BUSY = 0.85
+"""See H302: from here graphs would save little."""
+
 
 def check(picture: Picture) -> Outcome:
     """Decide whether batches above the captured sizes run eagerly and pay for it."""
@@ -56,6 +61,9 @@ def check(picture: Picture) -> Outcome:
     if law is not None and law.eager:
         worst = max(law.eager, key=lambda point: point.running)
         ratio = worst.step_ms / law.step_ms(worst.running)
+        busy = gpu_busy(picture)
+        if busy is not None and busy.share >= GPU_BUSY:
+            return Clear(f"{worst.running:g} run eagerly, but the GPU is {units.percent(busy.share)} busy")
         if ratio < JUMP:
             return Clear(
                 f"{worst.running:g} run eagerly at {units.times(ratio)} the covered law: no cost worth naming"
@@ -73,7 +81,7 @@ def check(picture: Picture) -> Outcome:
     largest = max(sizes.value)
     ranks = picture.run.server.dp.value if picture.run.server.dp is not None else 1
     running = picture.load.running / max(1, ranks)
-    if running <= largest:
+    if running <= largest * EDGE:
         return Clear(f"graphs are captured up to {largest} and {running:g} run")
     if any(report.graph for report in picture.run.decodes if report.running > largest):
         return Clear("decode lines above the captured sizes still say that a graph was used")
@@ -92,7 +100,7 @@ def check(picture: Picture) -> Outcome:
         ),
         tries=(_raise(running),),
         proof=Proof(
-            "stepline compare BEFORE AFTER, recorded with graphs as they are and above the batch",
+            "diagnose two captures, recorded with graphs as they are and above the batch",
             60.0,
         ),
     )
@@ -125,7 +133,7 @@ def _measured(picture: Picture, eager: LawPoint, covered_ms: float) -> Fired:
         ruled_out=tuple(ruled),
         tries=(_raise(eager.running),),
         proof=Proof(
-            "stepline compare BEFORE AFTER, recorded with graphs as they are and above the batch",
+            "diagnose two captures, recorded with graphs as they are and above the batch",
             60.0,
         ),
     )

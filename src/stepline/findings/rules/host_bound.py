@@ -59,7 +59,8 @@ def check(picture: Picture) -> Outcome:
         law = picture.law
         sign = f"; {law.reason}" if isinstance(law, NoLaw) and "monotone" in law.reason else ""
         return CannotTell(
-            f"the GPU's busy share while requests run, unprofiled{sign}", "stepline record URL -o DIR"
+            f"the GPU's busy share while requests run, unprofiled{sign}",
+            "save log, /metrics, client results and GPU samples under load",
         )
     idle = 1 - busy.share
     if idle < GPU_IDLE:
@@ -124,7 +125,7 @@ def _fired(picture: Picture, busy: BusyShare) -> Fired:
             Try("keep overlap scheduling on and give the scheduler a core of its own", "a restart"),
             Try("lower the log level and per-token work in the front end", "less logging"),
         ),
-        proof=Proof("stepline diagnose URL --profile (a short trace without stacks)", 10.0),
+        proof=Proof("add a short profiler trace without stacks to the folder", 10.0),
     )
 
 

@@ -48,7 +48,7 @@ def check(picture: Picture) -> Outcome:
     """Decide whether the KV pool keeps the batch below the load."""
     limit = running_limit(picture)
     if limit is None or limit.offered is None:
-        return CannotTell("running batch and queue", "stepline record URL -o DIR (log and /metrics)")
+        return CannotTell("running batch and queue", "save the log and curl /metrics under load")
     if limit.kind == "nothing waits":
         return Clear(f"all {limit.offered:g} offered requests run")
     if limit.kind != "kv":
@@ -95,7 +95,7 @@ def _fired(picture: Picture, limit: RunningLimit) -> Fired:
             ),
             Try("limit output or context length per request", "longer requests are refused"),
         ),
-        proof=Proof("stepline compare BEFORE AFTER, recorded with the pool as it is and enlarged", 60.0),
+        proof=Proof("diagnose two captures, recorded with the pool as it is and enlarged", 60.0),
     )
 
 

@@ -49,8 +49,10 @@ from stepline.model.predict import without_excess
 def check(picture: Picture) -> Outcome:
     """Decide whether the step grows with the batch beyond the roofline."""
     if isinstance(picture.law, NoLaw):
+        return CannotTell(f"a step law: {picture.law.reason}", "drive several batches and save the log")
+    if picture.step is not None and picture.step.upper_bound:
         return CannotTell(
-            f"a step law: {picture.law.reason}", "stepline diagnose URL (drives several batches)"
+            "steps free of prefill: these are means over a longer time", "save decode lines or a trace"
         )
     cost = per_request_cost(picture)
     if cost is None or not cost.dominant:
@@ -94,7 +96,7 @@ def _fired(picture: Picture, law: StepLaw, cost: PerRequestCost) -> Fired:
         recoverable_tok_s=recovered(picture.rate_tok_s, gain),
         gain=gain,
         ruled_out=(
-            *not_bytes(cost),
+            *not_bytes(picture, cost),
             RuledOut("H301 host-bound", "host time alone is flat in the batch; this step follows it"),
             *levers_ruled_out(picture),
         ),

@@ -82,7 +82,8 @@ def check(picture: Picture) -> Outcome:
     loop, load, target = picture.loop, picture.load, picture.target
     if loop is None or load is None or load.input_tokens is None:
         return CannotTell(
-            "time beside decode steps: client rate, output and prompt length", "stepline record URL -o DIR"
+            "time beside decode steps: client rate, output and prompt length",
+            "save log, /metrics, client results and GPU samples under load",
         )
     other = 1 - loop.decode_share
     if other < WORTH:
@@ -128,7 +129,7 @@ def check(picture: Picture) -> Outcome:
                 "a restart; first tokens come later",
             ),
         ),
-        proof=Proof("stepline diagnose URL --profile (a short trace without stacks)", 10.0),
+        proof=Proof("add a short profiler trace without stacks to the folder", 10.0),
     )
 
 

@@ -54,7 +54,7 @@ def check(picture: Picture) -> Outcome:
                 "the cache of other users is lost",
             ),
         ),
-        proof=Proof("the same load with fresh prompts, then stepline compare", 30.0),
+        proof=Proof("the same load with fresh prompts", 30.0),
     )
 
 

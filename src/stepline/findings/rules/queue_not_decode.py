@@ -53,7 +53,7 @@ def check(picture: Picture) -> Outcome:
         ),
         rivals=(Rival("S201 batch-capped", "the cap in force and the queue's length"),),
         tries=(Try("offer fewer streams and watch first-token time", "none"),),
-        proof=Proof("stepline diagnose URL --concurrency with half the streams", 30.0),
+        proof=Proof("measure half the streams", 30.0),
     )
 
 

@@ -62,7 +62,8 @@ def check(picture: Picture) -> Outcome:
         if server is None and picture.run.decodes:
             return Clear("nothing speaks of speculative decoding")
         return CannotTell(
-            "whether the server speculates, and its accept length", "stepline record URL -o DIR"
+            "whether the server speculates, and its accept length",
+            "save log, /metrics, client results and GPU samples under load",
         )
     plain = [window for window in windows if not window.speculative]
     pair = _same_batch(drafted, plain)
@@ -73,7 +74,7 @@ def check(picture: Picture) -> Outcome:
         return _wasted(picture, accept)
     return CannotTell(
         f"the same load without speculation (accept length {accept:.2f})",
-        "stepline compare BEFORE AFTER, recorded with speculation on and off",
+        "diagnose two captures, recorded with speculation on and off",
     )
 
 
@@ -145,6 +146,6 @@ def _wasted(picture: Picture, accept: float) -> Fired:
 _TRIES = (
     Try("switch speculation off, or draft fewer tokens", "a restart; single streams may decode slower"),
 )
-_PROOF = Proof("stepline compare BEFORE AFTER, recorded with speculation on and off", 60.0)
+_PROOF = Proof("diagnose two captures, recorded with speculation on and off", 60.0)
 
 RULE = Rule("S205", "spec-not-paying", "0.1.0", check)

@@ -175,6 +175,7 @@ def _gpu_name(name: str) -> str:
 
 
 def _gpu_sample(row: Row, origin: Origin) -> GpuSample:
+    original = row
     row = {**{_gpu_name(name): value for name, value in row.items()}, **row}
     shares = {field: number(row, names) for field, names in GPU_COLUMNS.items()}
     reasons = whole(row, ("clock_event_reasons", "clocks_event_reasons", "throttle_reasons"))
@@ -184,10 +185,14 @@ def _gpu_sample(row: Row, origin: Origin) -> GpuSample:
         time_s=number(row, ("unix_s", "time_s", "timestamp")),
         gpu=gpu or 0,
         clock_event_reasons=reasons,
-        # NVML GPM and nvidia-smi write percent.
-        **{field: None if value is None else value / 100 for field, value in shares.items()},
+        **{field: None if value is None else value / _whole_of(original) for field, value in shares.items()},
         **{field: number(row, names) for field, names in PLAIN_GPU_COLUMNS.items()},
     )
+
+
+def _whole_of(row: Row) -> float:
+    """What stands for all of the time: DCGM's fields are ratios of 1, NVML GPM and nvidia-smi write percent."""
+    return 1.0 if any(name.startswith("dcgm_fi_prof") for name in row) else 100.0
 
 
 _MAKERS: dict[str, Any] = {"levers": _lever, "gpu_samples": _gpu_sample}
