@@ -9,6 +9,8 @@ import msgspec
 from stepline.cli.output import add_output_arguments, deliver
 from stepline.errors import SteplineError, UsageError
 from stepline.evidence.run import ReadingDoubt, Run
+from stepline.facts.catalogue import find_model
+from stepline.facts.hardware import find_gpu
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.model.assess import assess
@@ -43,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
 def diagnose_paths(targets: list[str], args: argparse.Namespace) -> Diagnosis:
     """The diagnosis of files and folders under the settings of the command line."""
+    _check(args)
     evidence = _with_trace(read(targets), targets, args)
     setup = Setup(
         model=args.model,
@@ -58,6 +61,23 @@ def diagnose_paths(targets: list[str], args: argparse.Namespace) -> Diagnosis:
     if not args.quiet and sys.stderr.isatty():
         print(f"read {len(evidence.files)} files", file=sys.stderr)
     return diagnose(assess(evidence, setup))
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse a command line that cannot be right before anything is read.
+
+    Raises:
+        UnknownFact: when no data file knows the GPU or model.
+        UsageError: when a size is not above zero.
+    """
+    if args.gpu is not None:
+        find_gpu(args.gpu)
+    if args.model is not None and not Path(args.model).exists():
+        find_model(args.model)
+    for name in ("tp", "ep", "dp", "pp", "context_length"):
+        size = getattr(args, name)
+        if size is not None and size < 1:
+            raise UsageError(f"--{name.replace('_', '-')} {size}: give a number above zero")
 
 
 def _with_trace(evidence: Run, targets: list[str], args: argparse.Namespace) -> Run:

@@ -6,7 +6,7 @@ import sys
 import msgspec
 
 from stepline import units
-from stepline.errors import Inconclusive
+from stepline.errors import Inconclusive, UsageError
 from stepline.model.assess import assess
 from stepline.model.law import NoLaw
 from stepline.model.picture import Setup
@@ -27,11 +27,12 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         Inconclusive: when the points give no law.
+        UsageError: when `--predict` holds anything but batches.
     """
+    wanted = _batches(args.predict)
     law = assess(read([args.table]), Setup()).law
     if isinstance(law, NoLaw):
         raise Inconclusive(f"no law: {law.reason}; needs {law.needs}")
-    wanted = [float(word) for word in args.predict.split(",") if word.strip()]
     predictions = [(running, law.step_ms(running), law.step_interval(running)) for running in wanted]
     if args.json:
         document = {
@@ -50,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
         return 0
     slope, fixed = law.per_request_interval, law.fixed_interval
-    equation = f"step = {units.fmt(law.fixed_ms)} + {units.fmt(law.per_request_ms)} N ms"
+    sign = "-" if law.per_request_ms < 0 else "+"
+    equation = f"step = {units.fmt(law.fixed_ms)} {sign} {units.fmt(abs(law.per_request_ms))} N ms"
     lines = [f"{equation} ({law.shape}, {len(law.points)} batches)"]
     if slope is not None and fixed is not None:
         lines.append(
@@ -68,3 +70,13 @@ def run(args: argparse.Namespace) -> int:
         )
     sys.stdout.write("\n".join(lines) + "\n")
     return 0
+
+
+def _batches(words: str) -> list[float]:
+    try:
+        batches = [float(word) for word in words.split(",") if word.strip()]
+    except ValueError:
+        batches = [0.0]
+    if not all(0 < batch < float("inf") for batch in batches):
+        raise UsageError(f"--predict {words}: give running batches as numbers above zero, such as 8,16,64")
+    return batches

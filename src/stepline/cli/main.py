@@ -1,6 +1,7 @@
 """`stepline`: one verb a file, loaded when it is called."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -49,5 +50,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stepline: stopped; what was recorded is kept", file=sys.stderr)
         return 130
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # the reader of a pipe left; rich turns that into an exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered has nowhere to go
         return 0
+    except Exception as error:
+        if parsed.debug:
+            raise
+        what = f"{type(error).__name__}: {error}"[:200]
+        print(
+            f"stepline: a fault of stepline's own ({what}); --debug shows where, please report it",
+            file=sys.stderr,
+        )
+        return 2

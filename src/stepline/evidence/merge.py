@@ -13,7 +13,17 @@ TUPLES = tuple(
     for field in msgspec.structs.fields(Run)
     if field.name not in ("schema_version", "server", "model_config", "trace")
 )
-IDENTITY = ("engine", "version", "model", "tp", "context_length", "max_running")
+IDENTITY = (
+    "engine",
+    "version",
+    "model",
+    "gpu",
+    "tp",
+    "context_length",
+    "max_running",
+    "kv_capacity_tokens",
+    "decode_graphs",
+)
 """Facts that cannot differ between two files about one start of one server."""
 
 

@@ -55,8 +55,10 @@ class StepLaw(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ceiling_tok_s(self) -> float | None:
-        """Rate that no batch exceeds while the law holds, 1000/b; None for a flat law."""
-        return 1000 / self.per_request_ms if self.shape != "flat" and self.per_request_ms > 0 else None
+        """Rate that no batch exceeds while the law holds, 1000/b; None for a flat law or a slope that may be zero."""
+        interval = self.per_request_interval
+        lowest = self.per_request_ms if interval is None else min(interval.low, self.per_request_ms)
+        return 1000 / self.per_request_ms if self.shape != "flat" and lowest > 0 else None
 
     def step_ms(self, running: float) -> float:
         """Predicted step at a running batch."""

@@ -104,14 +104,15 @@ def _step_line(step: StepView) -> str:
 def _law_line(law: LawView) -> str:
     if law.refused is not None:
         return f"none: {law.refused}"
-    slope = f"{units.fmt(law.per_request_ms or 0)}"
+    per_request = law.per_request_ms or 0
+    slope = f"{'-' if per_request < 0 else '+'} {units.fmt(abs(per_request))}"
     if law.interval is not None and law.per_request_ms is not None:
         slope += f" ± {units.fmt(law.interval.high - law.per_request_ms, 2)}"
     ceiling = "" if law.ceiling_tok_s is None else f" · ceiling {units.tok_s(law.ceiling_tok_s)}"
     expected = ""
     if law.expected_per_request_ms is not None:
         expected = f" · floor grows {units.ms(law.expected_per_request_ms)} a request"
-    return f"step = {units.fmt(law.fixed_ms or 0)} + {slope} N ms{ceiling}{expected}"
+    return f"step = {units.fmt(law.fixed_ms or 0)} {slope} N ms{ceiling}{expected}"
 
 
 def _points_line(law: LawView) -> str:

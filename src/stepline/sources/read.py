@@ -179,9 +179,9 @@ def _files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str]]:
     seen = 0
     for given in paths:
         root = Path(given)
-        if not root.exists():
+        if not str(given).strip() or not root.exists():
             raise UsageError(
-                f"{given}: no such file or folder; give a server URL, or files and folders of evidence"
+                f"{given or 'an empty path'}: no such file or folder; give files and folders of evidence"
             )
         found = [root] if root.is_file() else sorted(p for p in root.rglob("*") if p.is_file())
         for path in found:

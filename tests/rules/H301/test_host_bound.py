@@ -1,5 +1,5 @@
 from stepline.findings.outcome import CannotTell, Clear, Fired
-from tests.rules.server import Stage, check, server
+from tests.rules.server import Stage, check, level, server
 from tests.rules.traces import with_trace
 
 
@@ -10,8 +10,17 @@ def _load(busy: float | None, graph: bool = True):
     ]
 
 
-def test_fires_when_the_gpu_idles_under_graphs():
+CLOSED_LOOP = [level(32, 10_000, 2.7, 60)]
+
+
+def test_cannot_tell_whether_an_idle_gpu_waits_for_the_host_or_for_requests():
     answer = check("H301", server(_load(0.55)))
+    assert isinstance(answer, CannotTell)
+    assert "closed loop" in answer.command
+
+
+def test_fires_when_the_gpu_idles_under_graphs():
+    answer = check("H301", server(_load(0.55), levels=CLOSED_LOOP))
     assert isinstance(answer, Fired)
     assert answer.status == "suspected"  # only a trace names the host's cause
     assert any("H302" in ruled.rival for ruled in answer.ruled_out)
@@ -41,7 +50,7 @@ def test_confirmed_by_gpu_work_shorter_than_the_unprofiled_step():
 
 
 def test_a_busy_decode_step_in_the_trace_leaves_the_idle_time_to_prefill():
-    answer = check("H301", with_trace(server(_load(0.55)), batch=16, busy_ms=3.0))
+    answer = check("H301", with_trace(server(_load(0.55), levels=CLOSED_LOOP), batch=16, busy_ms=3.0))
     assert isinstance(answer, Fired)
     assert answer.status == "suspected"
     assert any("S204" in rival.rival for rival in answer.rivals)

@@ -48,9 +48,12 @@ def test_the_log_of_an_unknown_engine(capsys, tmp_path):
     assert "no line of a known engine" in _refused(capsys, "diagnose", str(tmp_path))
 
 
-def test_an_unknown_gpu_is_said_and_the_rest_still_told(capsys):
-    assert main(["diagnose", CAP, "--gpu", "h2000x"]) == 0
-    assert "S201 batch-capped" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    "words", [("--gpu", "h2000x"), ("--model", "no-such-model"), ("--tp", "0"), ("--context-length", "-1")]
+)
+def test_a_command_line_that_cannot_be_right_is_refused(capsys, words):
+    assert main(["diagnose", CAP, *words]) == 2
+    assert words[1] in capsys.readouterr().err
 
 
 def test_one_damaged_file_among_good_ones_is_named_and_not_fatal(capsys, tmp_path):

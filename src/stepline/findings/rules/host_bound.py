@@ -11,7 +11,8 @@ Evidence needed:
     Optional: the step law, which is not monotone or flat where the host sets the step.
 
 How it decides:
-    Fired when graphs are used (or unknown) and the GPU idles over 15 % of an undisturbed load. Confirmed when a trace
+    Fired when graphs are used (or unknown) and the GPU idles over 15 % of an undisturbed load that never wants for
+    requests (a closed loop, or a queue). Confirmed when a trace
     shows that the GPU work of a decode step is that much shorter than the unprofiled step at the same batch.
 
 What would prove it wrong:
@@ -65,13 +66,30 @@ def check(picture: Picture) -> Outcome:
     idle = 1 - busy.share
     if idle < GPU_IDLE:
         return Clear(f"the GPU is {units.percent(busy.share)} busy ({busy.instrument})")
+    if not (_traced_idle(picture) or _loaded_without_pause(picture)):
+        return CannotTell(
+            f"whether requests run all the time: the GPU idles {units.percent(idle)} of it, as between requests",
+            "measure with a fixed number of streams (a closed loop) and keep the result beside the log",
+        )
     return _fired(picture, busy)
+
+
+def _traced_idle(picture: Picture) -> bool:
+    """True when the GPU work of a traced decode step is that much shorter than the unprofiled step."""
+    traced = picture.traced
+    return traced is not None and traced.busy_share is not None and traced.busy_share < 1 - GPU_IDLE
+
+
+def _loaded_without_pause(picture: Picture) -> bool:
+    """True when a client keeps its streams going or requests wait: then no idle time is for want of requests."""
+    load = picture.load
+    return load is not None and (load.concurrency is not None or bool(load.queued))
 
 
 def _fired(picture: Picture, busy: BusyShare) -> Fired:
     rate = picture.rate_tok_s
     gain = None
-    if rate is not None:
+    if rate is not None and busy.share > 0:
         # Time follows the GPU once the host is out of the way; half of the idle time is the cautious end.
         gain = Gain(
             tok_s=rate / (0.5 + 0.5 * busy.share),
@@ -90,7 +108,7 @@ def _fired(picture: Picture, busy: BusyShare) -> Fired:
                 f"{units.ms(traced.wall_ms)} unprofiled [{traced.file}]"
             )
         )
-    in_decode = traced is not None and traced.busy_share is not None and traced.busy_share < 1 - GPU_IDLE
+    in_decode = _traced_idle(picture)
     graphs = graph_use(picture)
     ruled = [
         RuledOut(

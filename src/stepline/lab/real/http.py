@@ -5,6 +5,7 @@ import json
 import re
 import time
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from typing import Any
 
 _HOST = "127.0.0.1"
@@ -21,14 +22,26 @@ async def _send(
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
         + body
     )
-    head = await reader.readuntil(b"\r\n\r\n")
-    status = int(head.split(None, 2)[1])
-    chunked = b"transfer-encoding: chunked" in head.lower()
-    if status != 200:
-        rest = await reader.read(500)
-        writer.close()
-        raise ConnectionError(f"{path} answered {status}: {rest.decode(errors='replace')}")
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+        status = int(head.split(None, 2)[1])
+        chunked = b"transfer-encoding: chunked" in head.lower()
+        if status != 200:
+            rest = await reader.read(500)
+            raise ConnectionError(  # noqa: TRY301  # closed like every other end below
+                f"{path} answered {status}: {rest.decode(errors='replace')}"
+            )
+    except BaseException:
+        await _close(writer)
+        raise
     return reader, writer, chunked
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    """Close and wait for it: what is left to the end of the event loop is closed by nobody."""
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 async def _chunks(reader: asyncio.StreamReader, *, chunked: bool) -> AsyncGenerator[bytes]:
@@ -54,7 +67,7 @@ async def call(port: int, path: str, body: dict[str, Any] | None = None) -> byte
     try:
         return b"".join([part async for part in _chunks(reader, chunked=chunked)])
     finally:
-        writer.close()
+        await _close(writer)
 
 
 async def generate(port: int, body: dict[str, Any]) -> AsyncGenerator[tuple[float, int, int]]:
@@ -75,4 +88,4 @@ async def generate(port: int, body: dict[str, Any]) -> AsyncGenerator[tuple[floa
                 cached = _CACHED.findall(part)
                 yield time.time(), int(counts[-1]), int(cached[-1]) if cached else 0
     finally:
-        writer.close()
+        await _close(writer)

@@ -73,6 +73,10 @@ def decode(peek: Peek) -> Any:
         )
     try:
         return msgspec.json.decode(content)
+    except RecursionError:
+        raise UnreadableEvidence(
+            f"{peek.name}: JSON nested too deeply for any evidence; check the file"
+        ) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         return _decode_slowly(content, peek)
 
