@@ -80,6 +80,8 @@ def parse_stats(line: str, seq: int, origin: Origin) -> DecodeReport | None:
 
 def preemptions(line: str) -> int | None:
     """Requests preempted during the interval, where the line says so."""
+    if "Preemptions" not in line:
+        return None
     count = _pairs(line).get("Preemptions")
     return None if count is None else int(count)
 
