@@ -89,6 +89,8 @@ class Thinner:
 
     def take_records(self, decodes_from: int, prefills_from: int) -> None:
         """Move the book's records from these places on into the sums."""
+        if len(self._book.decodes) == decodes_from and len(self._book.prefills) == prefills_from:
+            return
         self.add(
             _frame(self._book.decodes[decodes_from:], decode_schema()),
             _frame(self._book.prefills[prefills_from:], prefill_schema()),

@@ -55,6 +55,7 @@ PREFILL: dict[str, tuple[str, ...]] = {
     "bootstrapping": BOOTSTRAPPING,
     "tok_s": ("input throughput (token/s)",),
 }
+KINDS = {"Decode": 1, "Prefill": 2}
 NEEDED = {"Decode": ("running",), "Prefill": ("new_sequences", "new_tokens")}
 
 
@@ -140,7 +141,7 @@ class Bulk:
             ranks_summed=1,
         )
         decode, prefill = (
-            (rows["kind"] == kind)
+            (rows["kind"] == KINDS[kind])
             & rows.select(pl.all_horizontal(pl.col(NEEDED[kind]).is_not_null())).to_series()
             for kind in NEEDED
         )
@@ -176,9 +177,9 @@ def _values(shapes: "list[tuple[Shape, NDArray[Any]]]", text: bytes, height: int
         truncate_ragged_lines=True,
     ).to_numpy()
     values = {name: np.full(height, np.nan) for name in (*DECODE, *PREFILL, "pool_usage", "graph")}
-    kinds = np.full(height, "", dtype=object)
+    kinds = np.zeros(height, dtype=np.int8)
     for shape, rows in shapes:
-        kinds[rows] = shape.kind
+        kinds[rows] = KINDS[shape.kind]
         for name, found in shape.fields.items():
             values[name][rows] = np.fmax.reduce([numbers[rows, at] / scale for at, scale in found])
         if shape.graph is not None:
