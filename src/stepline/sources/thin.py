@@ -89,6 +89,8 @@ class Thinner:
 
     def take_records(self, decodes_from: int, prefills_from: int) -> None:
         """Move the book's records from these places on into the sums."""
+        if len(self._book.decodes) == decodes_from and len(self._book.prefills) == prefills_from:
+            return
         self.add(
             _frame(self._book.decodes[decodes_from:], decode_schema()),
             _frame(self._book.prefills[prefills_from:], prefill_schema()),
@@ -169,14 +171,14 @@ def _decode_sums(frame: "pl.DataFrame", prefills: "pl.DataFrame") -> "pl.DataFra
     marked = marked.with_columns(
         valid=(undisturbed | (pl.col("instrument") == "step")).fill_null(value=False)
     )
-    sums = _grouped(marked)
     for rank in ("pp", "dp"):
-        if sums.height > MAX_KINDS:
+        if marked.select(*DECODE_KEY, "valid").unique().height > MAX_KINDS:
             marked = marked.with_columns(pl.lit(None, dtype=pl.Int64).alias(rank))
-            sums = _grouped(marked)
     alone = pl.col("valid") & pl.col("valid").all().over(*DECODE_KEY)
-    ordered = sums.with_columns(alone=alone & (pl.col("instrument") == "window")).sort(
-        *DECODE_KEY, "valid", maintain_order=True
+    ordered = (
+        _grouped(marked)
+        .with_columns(alone=alone & (pl.col("instrument") == "window"))
+        .sort(*DECODE_KEY, "valid", maintain_order=True)
     )
     return ordered.drop("valid", *(name for name in DECODE_KEY if name.startswith("has_")))
 

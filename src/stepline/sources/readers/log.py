@@ -115,21 +115,21 @@ def _feed_in_bulk(dialects: list[Dialect], thinners: list[thin.Thinner], number:
     import polars as pl  # noqa: PLC0415  # only for logs past thin.KEEP records
 
     split = pl.Series("line", [chunk.removesuffix("\n")]).str.split("\n").explode()
-    frame = pl.DataFrame(
+    rest = pl.DataFrame(
         [pl.int_range(number + 1, number + 1 + len(split), eager=True).alias("number"), split]
     )
-    marks = [*HINTS, "HTTP/1", *(mark for dialect in dialects for mark in dialect.MARKS)]
-    telling = pl.col("line").str.contains_any(marks)
-    fine = pl.col("line").str.contains("HTTP/1", literal=True) & ~pl.col("line").str.contains(
-        '" 5', literal=True
-    )
-    rest = frame.filter(telling & ~fine)
     ends = [(len(dialect.book.decodes), len(dialect.book.prefills)) for dialect in dialects]
     for dialect, thinner in zip(dialects, thinners, strict=True):
         if dialect.bulk is None:
             continue
         decodes, prefills, rest = dialect.bulk.read(rest)
         thinner.add(decodes, prefills)
+    marks = [*HINTS, "HTTP/1", *(mark for dialect in dialects for mark in dialect.MARKS)]
+    telling = pl.col("line").str.contains_any(marks)
+    fine = pl.col("line").str.contains("HTTP/1", literal=True) & ~pl.col("line").str.contains(
+        '" 5', literal=True
+    )
+    rest = rest.filter(telling & ~fine)
     for at, line in zip(rest["number"].to_list(), rest["line"].to_list(), strict=True):
         for part in lines.segments(line):
             text = lines.unwrapped(part)

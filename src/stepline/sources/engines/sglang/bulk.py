@@ -24,11 +24,12 @@ from stepline.sources.engines.sglang.prefix import parse_prefix
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import NDArray
 
 MAX_SHAPES = 256
 _DIGITS = b"0123456789."
-_WORDS = bytes(c for c in range(32, 127) if chr(c) not in "0123456789.,ABCDEFGHIJKLMNOPQRSTUVWXYZ") + b"\r\t"
-"""What is not of a number, a separator, a rank's tag or the first letter of True and False."""
+_WORDS = bytes(c for c in range(32, 127) if chr(c) not in "0123456789.,") + b"\r\t"
+"""What is not of a number or a separator."""
 _PLAIN = re.compile(r"\d+(?:\.\d+)?%?|-?inf%?|nan%?|True|False")
 
 DECODE: dict[str, tuple[str, ...]] = {
@@ -54,14 +55,17 @@ PREFILL: dict[str, tuple[str, ...]] = {
     "bootstrapping": BOOTSTRAPPING,
     "tok_s": ("input throughput (token/s)",),
 }
+KINDS = {"Decode": 1, "Prefill": 2}
 NEEDED = {"Decode": ("running",), "Prefill": ("new_sequences", "new_tokens")}
 
 
 class Shape(NamedTuple):
-    """The keys of a kind of line, each with the number of its column and whether it is a percentage."""
+    """What all lines of one shape have in common."""
 
     kind: str
-    columns: dict[str, tuple[int, bool]]
+    fields: dict[str, list[tuple[int, float]]]
+    """For each field of a record the columns whose maximum it is, and what each is divided by."""
+    graph: bool | None
 
 
 def learn(line: str) -> Shape | None:
@@ -70,17 +74,25 @@ def learn(line: str) -> Shape | None:
     if len(heads) != 1 or line.count(" batch") != 1:
         return None
     head = heads[0]
-    columns: dict[str, tuple[int, bool]] = {}
-    end, column = head.end(), 1 if "[" in head[0] else 0
+    pairs: dict[str, str] = {}
+    end = head.end()
     for match in PAIR.finditer(line, head.end()):
-        regular = line[end : match.start()] == (", " if columns else "")
-        if not regular or match["key"] in columns or not _PLAIN.fullmatch(match["value"]):
+        regular = line[end : match.start()] == (", " if pairs else "")
+        if not regular or match["key"] in pairs or not _PLAIN.fullmatch(match["value"]):
             return None
-        columns[match["key"]] = (column, match["value"].endswith("%"))
-        end, column = match.end(), column + 1
-    if "#queue-req" not in columns or line[end:].strip(", \r"):
+        pairs[match["key"]] = match["value"]
+        end = match.end()
+    if "#queue-req" not in pairs or line[end:].strip(", \r"):
         return None
-    return Shape(head["kind"], columns)
+    first = 2 if "[" in head[0] else 1
+    columns = {key: (first + at, 100.0 if pairs[key].endswith("%") else 1.0) for at, key in enumerate(pairs)}
+    fields = {
+        name: [columns[key] for key in keys if key in columns][:1]
+        for name, keys in (DECODE if head["kind"] == "Decode" else PREFILL).items()
+    }
+    fields["pool_usage"] = [columns[key] for key in POOL_USAGES if key in columns]
+    graph = next((pairs[key] == "True" for key in GRAPH_KEYS if key in pairs), None)
+    return Shape(head["kind"], {name: found for name, found in fields.items() if found}, graph)
 
 
 class Bulk:
@@ -94,34 +106,49 @@ class Bulk:
         import polars as pl  # noqa: PLC0415
 
         batch = frame["line"].str.contains_any(["Decode batch", "Prefill batch"])
-        rows: dict[str, list[pl.DataFrame]] = {"Decode": [], "Prefill": []}
-        left = [frame.filter(~batch)]
-        lines = frame.filter(batch)
-        if lines.height:
-            parts = lines["line"].str.splitn(" batch", 2).struct.unnest()
-            prefix, body = parts["field_0"], parts["field_1"]
-            # Without the point or comma of the head, both of its spellings have the same columns.
-            text = body.str.slice(1).str.join("\n")[0].encode()
-            lines = lines.with_columns(
-                _rank(prefix, "DP").alias("dp"),
-                _rank(prefix, "PP").alias("pp"),
-                # Only when the piece ends is of use: no record of a sum has a time of its own.
-                pl.lit(parse_prefix(prefix[-1] or "").time_s, dtype=pl.Float64).alias("time_s"),
-                (prefix.str.slice(-3) + _split(text.translate(None, _DIGITS))).alias("shape"),
-                _split(text.translate(None, _WORDS)).alias("values"),
-            )
-            for (name,), group in lines.group_by("shape", maintain_order=True):
-                shape = self._shape(str(name), group["line"][0])
-                if shape is None:
-                    left.append(group.select("number", "line"))
-                    continue
-                made, rest = _apply(shape, group)
-                left.append(rest.select("number", "line"))
-                rows[shape.kind].append(made)
+        lines, left = frame.filter(batch), frame.filter(~batch)
+        if not lines.height:
+            none = (pl.DataFrame(schema=thin.decode_schema()), pl.DataFrame(schema=thin.prefill_schema()))
+            return *none, left
+        parts = lines["line"].str.splitn(" batch", 2).struct.unnest()
+        prefix, body = parts["field_0"], parts["field_1"]
+        # Without the point or comma of the head, both of its spellings have the same columns. The comma before
+        # keeps a line without numbers from being an empty one, which the CSV reader would skip.
+        text = b"," + body.str.slice(1).str.join("\n,")[0].encode()
+        names = (
+            prefix.str.slice(-3)
+            + pl.Series([text.translate(None, _DIGITS).decode()]).str.split("\n").explode()
+        )
+        groups = (
+            pl.DataFrame({"shape": names})
+            .with_row_index("row")
+            .group_by("shape", maintain_order=True)
+            .agg("row")
+        )
+        shapes = [
+            (shape, rows.to_numpy())
+            for name, rows in zip(groups["shape"], groups["row"], strict=True)
+            if (shape := self._shape(name, lines["line"][rows[0]]))
+        ]
+        values = _values(shapes, text.translate(None, _WORDS), lines.height)
+        rows = pl.DataFrame(values, nan_to_null=True).with_columns(
+            lines["number"],
+            _rank(prefix, "DP").alias("dp"),
+            _rank(prefix, "PP").alias("pp"),
+            # Only when the piece ends is of use: no record of a sum has a time of its own.
+            pl.lit(parse_prefix(prefix[-1] or "").time_s, dtype=pl.Float64).alias("time_s"),
+            instrument=pl.lit("window"),
+            ranks_summed=1,
+        )
+        decode, prefill = (
+            (rows["kind"] == KINDS[kind])
+            & rows.select(pl.all_horizontal(pl.col(NEEDED[kind]).is_not_null())).to_series()
+            for kind in NEEDED
+        )
         return (
-            _in_schema(rows["Decode"], thin.decode_schema()),
-            _in_schema(rows["Prefill"], thin.prefill_schema()),
-            pl.concat(left).sort("number"),
+            _in_schema(rows.filter(decode), thin.decode_schema()),
+            _in_schema(rows.filter(prefill), thin.prefill_schema()),
+            pl.concat([left, lines.filter(~(decode | prefill))]).sort("number"),
         )
 
     def _shape(self, name: str, line: str) -> Shape | None:
@@ -130,71 +157,44 @@ class Bulk:
         return self._shapes.get(name)
 
 
-def _split(text: bytes) -> "pl.Series":
+def _values(shapes: "list[tuple[Shape, NDArray[Any]]]", text: bytes, height: int) -> dict[str, Any]:
+    """The fields of records, each a column of `height` numbers (NaN where a line has none), and the kind.
+
+    `shapes` come with the places of their lines in `text`, which holds the numbers of every line.
+    """
+    import numpy as np  # noqa: PLC0415
     import polars as pl  # noqa: PLC0415
 
-    return pl.Series([text.decode()]).str.split("\n").explode()
-
-
-def _apply(shape: Shape, lines: "pl.DataFrame") -> "tuple[pl.DataFrame, pl.DataFrame]":
-    """(rows with those columns of the schema that the shape has, lines that lack a number a record needs)."""
-    import polars as pl  # noqa: PLC0415
-
-    fields = DECODE if shape.kind == "Decode" else PREFILL
-    wanted = [
-        shape.columns[key] for keys in (*fields.values(), POOL_USAGES) for key in keys if key in shape.columns
-    ]
-    graph = next((shape.columns[key][0] for key in GRAPH_KEYS if key in shape.columns), None)
-    dtypes: dict[str, Any] = {str(column): pl.Float64 for column, _ in wanted}
-    if graph is not None:
-        dtypes[str(graph)] = pl.String
-    width = lines["values"][0].count(",") + 1
-    values = pl.read_csv(
-        io.BytesIO(lines["values"].str.join("\n")[0].encode()),
-        has_header=False,
-        quote_char=None,
-        new_columns=[str(column) for column in range(width)],
-        schema_overrides=[dtypes.get(str(column), pl.String) for column in range(width)],
-        columns=sorted(int(column) for column in dtypes),
-        ignore_errors=True,
-    ).with_columns(lines.get_columns())
-    expressions = {name: _first(shape, keys) for name, keys in fields.items()}
-    pools = [_number(shape, key) for key in POOL_USAGES if key in shape.columns]
-    expressions["pool_usage"] = pl.max_horizontal(pools) if pools else None
-    expressions["graph"] = None if graph is None else pl.col(str(graph)) == "T"
-    made = values.select(
-        *("number", "dp", "pp", "time_s"),
-        **{name: value for name, value in expressions.items() if value is not None},
+    width = 1 + max(
+        (at for shape, _ in shapes for found in shape.fields.values() for at, _ in found), default=0
     )
-    fits = made.select(pl.all_horizontal(pl.col(c).is_not_null() for c in NEEDED[shape.kind])).to_series()
-    if fits.all():
-        return made, lines.clear()
-    return made.filter(fits), lines.filter(~fits)
+    header = ",".join(map(str, range(width)))
+    numbers = pl.read_csv(
+        io.BytesIO(header.encode() + b"\n" + text),
+        quote_char=None,
+        schema=dict.fromkeys(header.split(","), pl.Float64),
+        ignore_errors=True,
+        truncate_ragged_lines=True,
+    ).to_numpy()
+    values = {name: np.full(height, np.nan) for name in (*DECODE, *PREFILL, "pool_usage", "graph")}
+    kinds = np.zeros(height, dtype=np.int8)
+    for shape, rows in shapes:
+        kinds[rows] = KINDS[shape.kind]
+        for name, found in shape.fields.items():
+            values[name][rows] = np.fmax.reduce([numbers[rows, at] / scale for at, scale in found])
+        if shape.graph is not None:
+            values["graph"][rows] = shape.graph
+    return {**values, "kind": kinds}
 
 
-def _in_schema(frames: "list[pl.DataFrame]", schema: dict[str, Any]) -> "pl.DataFrame":
-    """Frames with some of the columns as one with all of them."""
+def _in_schema(frame: "pl.DataFrame", schema: dict[str, Any]) -> "pl.DataFrame":
+    """The columns of the schema; those that the frame lacks are null."""
     import polars as pl  # noqa: PLC0415
 
-    if not frames:
-        return pl.DataFrame(schema=schema)
-    joined = pl.concat(frames, how="diagonal").with_columns(instrument=pl.lit("window"), ranks_summed=1)
-    return joined.select(
-        (pl.col(name) if name in joined.columns else pl.lit(None)).cast(kind).alias(name)
+    return frame.select(
+        (pl.col(name) if name in frame.columns else pl.lit(None)).cast(kind, strict=False).alias(name)
         for name, kind in schema.items()
     )
-
-
-def _first(shape: Shape, keys: tuple[str, ...]) -> "pl.Expr | None":
-    key = next((key for key in keys if key in shape.columns), None)
-    return None if key is None else _number(shape, key)
-
-
-def _number(shape: Shape, key: str) -> "pl.Expr":
-    import polars as pl  # noqa: PLC0415
-
-    column, percent = shape.columns[key]
-    return pl.col(str(column)) / 100 if percent else pl.col(str(column))
 
 
 def _rank(prefix: "pl.Series", tag: str) -> "pl.Series":

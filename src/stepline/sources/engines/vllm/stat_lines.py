@@ -80,6 +80,8 @@ def parse_stats(line: str, seq: int, origin: Origin) -> DecodeReport | None:
 
 def preemptions(line: str) -> int | None:
     """Requests preempted during the interval, where the line says so."""
+    if "Preemptions" not in line:
+        return None
     count = _pairs(line).get("Preemptions")
     return None if count is None else int(count)
 
@@ -133,8 +135,9 @@ def parse_graph_row(line: str, origin: Origin) -> GraphUse | None:
 def _pairs(text: str) -> Mapping[str, float]:
     """Every `Key: value`, percentages as shares; a number that may have been cut at the end is left out."""
     found: dict[str, float] = {}
+    end = len(text.rstrip())
     for match in _PAIR.finditer(text):
-        if match.end() == len(text.rstrip()) and not match["unit"]:
+        if match.end() == end and not match["unit"]:
             continue  # every unit follows its number, so this line was cut within it
         found.setdefault(match["key"], float(match["value"]) / (100 if match["unit"] else 1))
     return found
