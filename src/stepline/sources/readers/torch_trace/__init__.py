@@ -22,7 +22,7 @@ from stepline.sources.readers.torch_trace.stream import CutShort, pieces
 
 _LIST_START = re.compile(rb'"traceEvents"\s*:\s*\[')
 _HEADER_LIMIT = 64 << 20
-_EDGE_REACH = 1 << 14
+_EDGE_REACH = 1 << 12
 """How far back from a piece's end the last event edge is looked for before the whole piece is searched."""
 
 Progress = Callable[[int], None]

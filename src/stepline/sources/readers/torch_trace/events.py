@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from stepline.sources.readers.torch_trace.arguments import Args, loosely
+from stepline.sources.readers.torch_trace.arguments import NO_ARGS, Args, loosely
 
 
 class Span(msgspec.Struct, tag="X", tag_field="ph", gc=False):
@@ -21,7 +21,7 @@ class Span(msgspec.Struct, tag="X", tag_field="ph", gc=False):
     cat: str = ""
     dur: float = 0.0
     tid: int | str = 0
-    args: Args | None = None
+    args: Args = NO_ARGS
 
 
 class TextSpan(msgspec.Struct, tag="X", tag_field="ph", gc=False):
@@ -32,7 +32,7 @@ class TextSpan(msgspec.Struct, tag="X", tag_field="ph", gc=False):
     cat: str = ""
     dur: msgspec.Raw = msgspec.Raw(b"0")
     tid: int | str = 0
-    args: Args | None = None
+    args: Args = NO_ARGS
 
 
 class _LooseSpan(msgspec.Struct, tag="X", tag_field="ph"):
