@@ -22,7 +22,7 @@ from stepline.sources.readers.torch_trace.stream import CutShort, pieces
 
 _LIST_START = re.compile(rb'"traceEvents"\s*:\s*\[')
 _HEADER_LIMIT = 64 << 20
-_EDGE_REACH = 1 << 14
+_EDGE_REACH = 1 << 12
 """How far back from a piece's end the last event edge is looked for before the whole piece is searched."""
 
 Progress = Callable[[int], None]
@@ -68,16 +68,15 @@ class _Reading:
         try:
             for piece in pieces(self.path):
                 self.raw_bytes += len(piece)
-                rest += piece
                 if self.head is None:
+                    rest += piece
                     if (start := self._list_start(rest)) is None:
                         continue
-                    rest = rest[start:]
+                    rest, piece = b"", rest[start:]  # noqa: PLW2901 - the rest is the first piece
                 if self.tail is not None:
-                    self.tail, rest = self.tail + rest, b""
-                elif (edge := _last_edge(rest)) is not None:
-                    self._take(rest[: edge[0]] + b"}")
-                    rest = b"{" + rest[edge[1] :]
+                    self.tail, rest = self.tail + rest + piece, b""
+                else:
+                    rest = self._take_whole(rest, piece)
                 if progress:
                     progress(self.raw_bytes)
         except CutShort as cut:
@@ -88,6 +87,16 @@ class _Reading:
             )
         if self.tail is None:
             self._take(rest, last=True)
+
+    def _take_whole(self, rest: bytes, piece: bytes) -> bytes:
+        """Take the whole events of rest and piece; returns the begun one."""
+        edge = _last_edge(piece)
+        if edge is None:  # an event longer than the piece, or an edge across its start
+            rest, piece = b"", rest + piece
+            if (edge := _last_edge(piece)) is None:
+                return piece
+        self._take(rest, memoryview(piece)[: edge[0]], b"}")
+        return b"{" + piece[edge[1] :]
 
     def _list_start(self, content: bytes) -> int | None:
         """Where the first event may stand, once the start of the list has come."""
@@ -103,17 +112,19 @@ class _Reading:
             )
         return None
 
-    def _take(self, body: bytes, *, last: bool = False) -> None:
+    def _take(self, *parts: bytes | memoryview, last: bool = False) -> None:
         """Decode a run of events; the patient way where the fast one fails, and for the end of the list."""
         self.pieces += 1
         if (self.pieces - 1) % self.part[1] != self.part[0]:
             self.tail = b"" if last else self.tail  # its own process says how the list ends
             return
+        text = b"".join((b"[", *parts, b"]"))
         events: list[Any] | None = None
         if not last:
             with suppress(msgspec.DecodeError, UnicodeDecodeError):
-                events = self._exact(body)
+                events = self._exact(text)
         if events is None:
+            body = text[1:-1]
             events, broken, self.tail = decode_patiently(body, text_times=self.text_times)
             if self._wants_text(events, body):
                 events, broken, self.tail = decode_patiently(body, text_times=True)
@@ -122,10 +133,10 @@ class _Reading:
         self.events += len(events)
         self.columns.add(events)
 
-    def _exact(self, body: bytes) -> list[Any]:
+    def _exact(self, text: bytes) -> list[Any]:
         """Events with times as floats, or as text once floats would lose nanoseconds."""
-        events = decode(body, text_times=self.text_times)
-        return decode(body, text_times=True) if self._wants_text(events, body) else events
+        events = decode(text, text_times=self.text_times)
+        return decode(text, text_times=True) if self._wants_text(events, text) else events
 
     def _wants_text(self, events: list[Any], body: bytes) -> bool:
         """Whether these events must be decoded again with times as text; decided at the first large times."""

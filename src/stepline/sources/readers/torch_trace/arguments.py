@@ -7,7 +7,7 @@ import msgspec
 _NO_JSON = msgspec.Raw(b"")
 
 
-class Args(msgspec.Struct, gc=False):
+class Args(msgspec.Struct, frozen=True, gc=False):
     """What is used of any event's arguments; −1 and empty stand for not recorded.
 
     `grid` and `block` stay undecoded: on an operator of a Triton kernel the same key holds text.
@@ -27,11 +27,6 @@ class Args(msgspec.Struct, gc=False):
     collective: msgspec.Raw = msgspec.field(name="Collective name", default=_NO_JSON)
     shapes: msgspec.Raw = msgspec.field(name="Input Dims", default=_NO_JSON)
     dtypes: msgspec.Raw = msgspec.field(name="Input type", default=_NO_JSON)
-
-    @property
-    def operator(self) -> int:
-        """The external id, however it is spelled."""
-        return self.external if self.external >= 0 else self.external_2021
 
 
 NO_ARGS = Args()
@@ -55,17 +50,18 @@ def loosely(raw: bytes) -> Args:
     return Args(**good)
 
 
-def triples(raws: list[msgspec.Raw]) -> list[tuple[int, int, int]]:
-    """Grids or blocks of many events; −1 where one holds no three integers."""
-    known: dict[bytes, tuple[int, int, int]] = {b"": (-1, -1, -1)}
-    found = []
-    for raw in raws:
-        text = bytes(raw)
-        if (triple := known.get(text)) is None:
-            try:
-                triple = msgspec.json.decode(text, type=tuple[int, int, int], strict=False)
-            except msgspec.DecodeError:
-                triple = (-1, -1, -1)
-            known[text] = triple
-        found.append(triple)
-    return found
+class Triples(dict[bytes, int]):
+    """Indices in `known` of grids and blocks by their bytes; −1 thrice where one holds no three integers."""
+
+    def __init__(self) -> None:
+        super().__init__({b"": 0})
+        self.known: list[tuple[int, int, int]] = [(-1, -1, -1)]
+
+    def __missing__(self, text: bytes) -> int:
+        try:
+            triple = msgspec.json.decode(text, type=tuple[int, int, int], strict=False)
+        except msgspec.DecodeError:
+            triple = self.known[0]
+        self[text] = number = len(self.known)
+        self.known.append(triple)
+        return number

@@ -2,16 +2,15 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
+from operator import attrgetter
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from stepline.evidence.trace_arrays import COPY, FILL, KERNEL, Calls, Column, GpuWork, Operators, Spans
-from stepline.sources.readers.torch_trace.arguments import NO_ARGS, Args, triples
+from stepline.sources.readers.torch_trace.arguments import Triples
 from stepline.sources.readers.torch_trace.events import AnySpan
 
 LONGEST_NS = 600 * 10**9
@@ -53,8 +52,9 @@ class Columns:
     def __init__(self) -> None:
         self.strings = Strings()
         self.odd_times = 0
-        self._known_raw = _RawTexts(self.strings)
-        self._rows: dict[str, list[tuple[NDArray[np.int64], ...]]] = {}
+        self._texts = _RawTexts(self.strings)
+        self._triples = Triples()
+        self._rows: dict[str, list[tuple[Column, ...]]] = {}
 
     def add(self, events: list[Any]) -> None:
         """Sort the spans of one decoded piece into their columns."""
@@ -67,7 +67,7 @@ class Columns:
             if cat in SORTS:
                 self._gpu(group, SORTS[cat])
             elif cat in CALLS:
-                self._keep("calls", group, [a.correlation for a in _args(group)], thread=True)
+                self._keep("calls", group, _ints(group, "args.correlation"), thread=True)
             elif cat in OPERATORS:
                 self._operators(group)
             elif cat == "python_function":
@@ -78,97 +78,106 @@ class Columns:
                 self._keep("overheads", group, thread=True)
 
     def _gpu(self, group: list[AnySpan], sort: int) -> None:
-        args = _args(group)
+        operator = _ints(group, "args.external")  # the external id, however it is spelled
+        operator = np.where(operator >= 0, operator, _ints(group, "args.external_2021"))
         self._keep(
             "gpu",
             group,
-            [sort] * len(group),
-            [a.device for a in args],
-            [a.stream for a in args],
-            [a.correlation for a in args],
-            [a.operator for a in args],
-            [a.registers for a in args],
-            [a.shared_bytes for a in args],
-            triples([a.grid for a in args]),
-            triples([a.block for a in args]),
-            [a.moved_bytes for a in args],
-            [a.graph_node for a in args],
-            self._texts([a.collective for a in args]),
+            np.full(len(group), sort, np.int64),
+            _ints(group, "args.device"),
+            _ints(group, "args.stream"),
+            _ints(group, "args.correlation"),
+            operator,
+            _ints(group, "args.registers"),
+            _ints(group, "args.shared_bytes"),
+            self._indices(self._triples, group, "args.grid"),
+            self._indices(self._triples, group, "args.block"),
+            _ints(group, "args.moved_bytes"),
+            _ints(group, "args.graph_node"),
+            self._indices(self._texts, group, "args.collective"),
         )
 
     def _operators(self, group: list[AnySpan]) -> None:
-        args = _args(group)
+        external = _ints(group, "args.external")
         self._keep(
             "operators",
             group,
-            [a.operator for a in args],
-            self._texts([a.shapes for a in args]),
-            self._texts([a.dtypes for a in args]),
+            np.where(external >= 0, external, _ints(group, "args.external_2021")),
+            self._indices(self._texts, group, "args.shapes"),
+            self._indices(self._texts, group, "args.dtypes"),
             thread=True,
         )
 
-    def _texts(self, raws: list[msgspec.Raw]) -> list[int]:
-        """Indices of undecoded JSON texts; decoding is left to the few that are shown."""
-        known = self._known_raw
-        return [known[bytes(raw)] for raw in raws]
+    @staticmethod
+    def _indices(known: dict[bytes, int], group: list[AnySpan], field: str) -> Column:
+        """Indices of undecoded JSON; decoding is left to the distinct ones, or the few that are shown."""
+        return np.fromiter(map(known.__getitem__, map(bytes, map(attrgetter(field), group))), np.int64)
 
-    def _keep(self, into: str, group: list[AnySpan], *columns: Sequence[Any], thread: bool = False) -> None:
-        strings = self.strings
-        start, length = _times_ns([e.ts for e in group]), _times_ns([e.dur for e in group])
-        ids = self._threads(group) if thread else []
-        row = [np.array([strings[e.name] for e in group], np.int64), start, start + length]
-        row += [np.array(column, np.int64) for column in ([ids] if thread else []) + list(columns)]
+    def _keep(self, into: str, group: list[AnySpan], *columns: Column, thread: bool = False) -> None:
+        """Append name, start and end, the thread where asked for, and the given columns of a group."""
+        start, length = (_times_ns(list(map(attrgetter(field), group))) for field in ("ts", "dur"))
+        names = map(self.strings.__getitem__, map(attrgetter("name"), group))
+        row = [np.fromiter(names, np.int64, len(group)), start, start + length]
+        row += [*([self._threads(group)] if thread else []), *columns]
         good = (start > 0) & (length >= 0) & (length < LONGEST_NS)
         if not good.all():
             self.odd_times += int((~good).sum())
             row = [column[good] for column in row]
         self._rows.setdefault(into, []).append(tuple(row))
 
-    def _threads(self, group: list[AnySpan]) -> list[Any]:
+    def _threads(self, group: list[AnySpan]) -> Column:
         """Thread ids as numbers; a name such as "stream 7" or "" is numbered by its text."""
-        return [self._thread(e.tid) if type(e.tid) is str else e.tid for e in group]
+        ids: list[Any] = list(map(attrgetter("tid"), group))
+        if str in set(map(type, ids)):
+            ids = [self._thread(tid) if type(tid) is str else tid for tid in ids]
+        return np.fromiter(ids, np.int64, len(ids))
 
     def _thread(self, text: str) -> int:
         return int(text) if text.lstrip("-").isdigit() else TEXT_THREADS - self.strings[text]
 
-    def _joined(self, into: str, widths: tuple[int, ...]) -> list[Any]:
+    def _joined(self, into: str, count: int) -> list[Column]:
         """Columns of one kind, joined and ordered by start (name, start, end, then the rest)."""
         rows = self._rows.pop(into, [])
         if not rows:
-            return [np.zeros((0, width) if width > 1 else 0, np.int64) for width in widths]
-        joined = [np.concatenate(column) for column in zip(*rows, strict=True)]
-        order = np.argsort(joined[1], kind="stable")
-        return [column[order] for column in joined]
+            return [np.zeros(0, np.int64) for _ in range(count)]
+        columns = list(zip(*rows, strict=True))
+        rows.clear()
+        order = np.argsort(np.concatenate(columns[1]), kind="stable")
+        joined = []
+        while columns:  # each freed before the next is joined, so that not all are held twice
+            joined.append(np.concatenate(columns.pop(0))[order])
+        return joined
 
     def gpu(self) -> GpuWork:
         """Kernels, copies and fills."""
-        c: list[Column] = self._joined("gpu", (1,) * 10 + (3, 3, 1, 1, 1))
+        c = self._joined("gpu", 15)
+        triples = np.array(self._triples.known, np.int64)
         return GpuWork(
             name=c[0], start_ns=c[1], end_ns=c[2], sort=c[3], device=c[4], stream=c[5], correlation=c[6],
-            operator=c[7], registers=c[8], shared_bytes=c[9], grid=c[10], block=c[11], moved_bytes=c[12],
-            graph_node=c[13], collective=c[14],
+            operator=c[7], registers=c[8], shared_bytes=c[9], grid=triples[c[10]], block=triples[c[11]],
+            moved_bytes=c[12], graph_node=c[13], collective=c[14],
         )  # fmt: skip
 
     def calls(self) -> Calls:
         """Runtime and driver calls."""
-        c = self._joined("calls", (1,) * 5)
+        c = self._joined("calls", 5)
         return Calls(name=c[0], start_ns=c[1], end_ns=c[2], thread=c[3], correlation=c[4])
 
     def operators(self) -> Operators:
         """Framework operators."""
-        c = self._joined("operators", (1,) * 7)
+        c = self._joined("operators", 7)
         return Operators(
             name=c[0], start_ns=c[1], end_ns=c[2], thread=c[3], external=c[4], shapes=c[5], dtypes=c[6]
         )
 
     def spans(self, into: str) -> Spans:
         """`frames`, `marks` or `overheads`."""
-        c = self._joined(into, (1,) * 4)
+        c = self._joined(into, 4)
         return Spans(name=c[0], start_ns=c[1], end_ns=c[2], thread=c[3])
 
 
-def _args(group: list[AnySpan]) -> list[Args]:
-    return [event.args or NO_ARGS for event in group]
+def _ints(group: list[AnySpan], field: str) -> Column:
+    return np.fromiter(map(attrgetter(field), group), np.int64, len(group))
 
 
 def _times_ns(times: list[Any]) -> NDArray[np.int64]:

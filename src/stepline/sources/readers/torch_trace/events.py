@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from stepline.sources.readers.torch_trace.arguments import Args, loosely
+from stepline.sources.readers.torch_trace.arguments import NO_ARGS, Args, loosely
 
 
 class Span(msgspec.Struct, tag="X", tag_field="ph", gc=False):
@@ -21,7 +21,7 @@ class Span(msgspec.Struct, tag="X", tag_field="ph", gc=False):
     cat: str = ""
     dur: float = 0.0
     tid: int | str = 0
-    args: Args | None = None
+    args: Args = NO_ARGS
 
 
 class TextSpan(msgspec.Struct, tag="X", tag_field="ph", gc=False):
@@ -32,7 +32,7 @@ class TextSpan(msgspec.Struct, tag="X", tag_field="ph", gc=False):
     cat: str = ""
     dur: msgspec.Raw = msgspec.Raw(b"0")
     tid: int | str = 0
-    args: Args | None = None
+    args: Args = NO_ARGS
 
 
 class _LooseSpan(msgspec.Struct, tag="X", tag_field="ph"):
@@ -65,14 +65,14 @@ _LONE_BACKSLASH = re.compile(rb'\\(?!["\\/bfnrtu])')
 _NAME = re.compile(rb'("name"\s*:\s*")(.*?)("\s*,\s*"(?:ph|cat|pid|tid|ts|dur|args|s|id)"\s*:)', re.DOTALL)
 
 
-def decode(body: bytes, *, text_times: bool) -> list[Any]:
-    """All events of a well-formed list body, non-spans included.
+def decode(text: bytes, *, text_times: bool) -> list[Any]:
+    """All events of a well-formed list, non-spans included.
 
     Raises:
         msgspec.DecodeError: when any event of it is malformed (then `decode_patiently`).
         UnicodeDecodeError: when a name is not UTF-8.
     """
-    events: list[Any] = (_TEXT if text_times else _FAST).decode(b"[" + body + b"]")
+    events: list[Any] = (_TEXT if text_times else _FAST).decode(text)
     return events
 
 
@@ -98,7 +98,7 @@ def decode_patiently(body: bytes, *, text_times: bool) -> tuple[list[Any], list[
 def _one(piece: bytes, *, text_times: bool) -> list[Any] | None:
     for mend in (bytes, _mend, _mend_name):
         try:
-            return decode(mend(piece), text_times=text_times)
+            return decode(b"[%b]" % mend(piece), text_times=text_times)
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
     return _loose(_mend(piece), text_times=text_times)
