@@ -29,12 +29,14 @@ def read_answer(document: Mapping[str, Any], file: str) -> Run:
     """
     at: dict[float, list[tuple[str, Mapping[str, str], float]]] = {}
     unnamed = 0
-    for series in document["data"].get("result") or []:
+    listed = document["data"].get("result")
+    for series in listed if isinstance(listed, list) else []:
         labels = series.get("metric") if isinstance(series, Mapping) else None
         if not isinstance(labels, Mapping) or not isinstance(labels.get("__name__"), str):
             unnamed += 1
             continue
-        for pair in series.get("values") or [series.get("value")]:
+        values = series.get("values")
+        for pair in values if isinstance(values, list) and values else [series.get("value")]:
             if sample := _sample(pair):
                 at.setdefault(sample[0], []).append((labels["__name__"], labels, sample[1]))
     if len(at) > MAX_TIMES:

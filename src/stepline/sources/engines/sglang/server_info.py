@@ -21,7 +21,8 @@ def recognises(document: object) -> bool:
 def read_server_info(document: Mapping[str, Any], file: str) -> Run:
     """Settings and resolved capacities; caps are those in force per DP rank after the engine's clamping."""
     facts = facts_from_settings(document, file)
-    states = [state for state in document.get("internal_states") or [] if isinstance(state, Mapping)]
+    listed = document.get("internal_states")
+    states = [state for state in listed if isinstance(state, Mapping)] if isinstance(listed, list) else []
     state = states[0] if states else {}
     memory = state.get("memory_usage")
     memory = memory if isinstance(memory, Mapping) else {}
