@@ -41,7 +41,7 @@ def read_level(document: Mapping[str, Any], origin: Origin) -> LoadLevel:
 
     def milliseconds(name: str, key: str = "avg") -> float | None:
         value, unit = stat(name, key), at(document, name, "unit")
-        return None if value is None or unit not in _MS else value * _MS[unit]
+        return value * _MS[unit] if value is not None and isinstance(unit, str) and unit in _MS else None
 
     tok_s, tpot = stat("output_token_throughput"), milliseconds("inter_token_latency")
     spread = stat("effective_decode_concurrency")

@@ -18,7 +18,7 @@ def number(document: Any, *names: str) -> float | None:
             continue
         try:
             found = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             continue
         if math.isfinite(found):
             return found

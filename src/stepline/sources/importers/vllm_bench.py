@@ -86,4 +86,7 @@ def with_request_times(level: LoadLevel, document: Mapping[str, Any]) -> LoadLev
 def _numbers(values: object) -> list[float]:
     if not isinstance(values, list) or not all(isinstance(value, int | float) for value in values):
         return []
-    return [float(value) for value in values]
+    try:
+        return [float(value) for value in values]
+    except OverflowError:  # a whole number beyond any time or count
+        return []
