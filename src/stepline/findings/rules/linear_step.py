@@ -39,31 +39,20 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
+from stepline.findings.roofline_excess import roofline_excess
 from stepline.model.context_law import cache_at_load
-from stepline.model.excess import ABOVE_ROOFLINE, PerRequestCost, capacity_explains, per_request_cost
-from stepline.model.law import NoLaw, StepLaw
+from stepline.model.excess import PerRequestCost, capacity_explains
+from stepline.model.law import StepLaw
 from stepline.model.picture import Picture
 from stepline.model.predict import without_excess
 
 
 def check(picture: Picture) -> Outcome:
     """Decide whether the step grows with the batch beyond the roofline."""
-    if isinstance(picture.law, NoLaw):
-        return CannotTell(f"a step law: {picture.law.reason}", "drive several batches and save the log")
-    if picture.step is not None and picture.step.upper_bound:
-        return CannotTell(
-            "steps free of prefill: these are means over a longer time", "save decode lines or a trace"
-        )
-    cost = per_request_cost(picture)
-    if cost is None or not cost.dominant:
-        share = 0.0 if cost is None else cost.share
-        return Clear(f"the per-request part is {units.percent(share)} of the step at the load")
-    if cost.ratio is not None and cost.ratio < ABOVE_ROOFLINE:
-        return Clear(
-            f"the cost per request is {units.times(cost.ratio)} what the floor grants: bytes explain it"
-        )
-    if cost.ratio is None and not cost.beyond_memory:
-        return CannotTell("the roofline's slope: model and GPU", "give --gpu and the model's config.json")
+    excess = roofline_excess(picture)
+    if not isinstance(excess, tuple):
+        return excess
+    law, cost = excess
     cache = cache_at_load(picture)
     if cache is not None and cache.matters:
         return Clear("the cost follows the live context: K402 accounts for it")
@@ -72,7 +61,7 @@ def check(picture: Picture) -> Outcome:
             "what the per-request cost follows: a line in N at one context fits K401, K403 and K404 alike",
             "a short trace, a sweep of live context, or an A/B of the configured context",
         )
-    return _fired(picture, picture.law, cost)
+    return _fired(picture, law, cost)
 
 
 def _fired(picture: Picture, law: StepLaw, cost: PerRequestCost) -> Fired:

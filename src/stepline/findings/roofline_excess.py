@@ -1,0 +1,28 @@
+"""The question that rules about a cost per request share: does the step grow with the batch beyond its floor?"""
+
+from stepline import units
+from stepline.findings.outcome import CannotTell, Clear
+from stepline.model.excess import ABOVE_ROOFLINE, PerRequestCost, per_request_cost
+from stepline.model.law import NoLaw, StepLaw
+from stepline.model.picture import Picture
+
+
+def roofline_excess(picture: Picture) -> tuple[StepLaw, PerRequestCost] | CannotTell | Clear:
+    """The law and the cost per request that bytes do not explain; else the answer that says why there is none."""
+    if isinstance(picture.law, NoLaw):
+        return CannotTell(f"a step law: {picture.law.reason}", "drive several batches and save the log")
+    if picture.step is not None and picture.step.upper_bound:
+        return CannotTell(
+            "steps free of prefill: these are means over a longer time", "save decode lines or a trace"
+        )
+    cost = per_request_cost(picture)
+    if cost is None or not cost.dominant:
+        share = 0.0 if cost is None else cost.share
+        return Clear(f"the per-request part is {units.percent(share)} of the step at the load")
+    if cost.ratio is not None and cost.ratio < ABOVE_ROOFLINE:
+        return Clear(
+            f"the cost per request is {units.times(cost.ratio)} what the floor grants: bytes explain it"
+        )
+    if cost.ratio is None and not cost.beyond_memory:
+        return CannotTell("the roofline's slope: model and GPU", "give --gpu and the model's config.json")
+    return picture.law, cost
