@@ -1,0 +1,87 @@
+"""One level of load: what is to be driven, and what the client saw."""
+
+import msgspec
+
+from stepline.evidence.load import LoadLevel
+from stepline.evidence.scheduler import DecodeReport
+
+
+class Address(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the server is. `headers` may hold a key: they are sent and never stored."""
+
+    host: str
+    port: int
+    prefix: str = ""
+    """Path in front of every route, without a trailing slash."""
+    tls: bool = False
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class LevelPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A closed loop of `concurrency` streams, or an open loop of `request_rate_s` Poisson arrivals.
+
+    All streams of a closed loop start together and answer `together_tokens` at least before the first ends,
+    so that the batch is full and nobody prefills for that long; first answers then end spread over a further
+    `output_tokens`, and every later answer has `output_tokens`.
+    """
+
+    concurrency: int | None = None
+    request_rate_s: float | None = None
+    input_tokens: int
+    output_tokens: int
+    together_tokens: int = 0
+    seconds: float
+    """The level ends this long after its start; requests still open are dropped."""
+    shared_prefix_tokens: int = 0
+    """Opening of every prompt that all share; 0 makes every prompt unique."""
+    seed: int = 0
+    vocabulary: int = 1000
+    """Prompt ids are drawn below this; an id that the server refuses would fail every request."""
+    stall_s: float = 30.0
+    """A stream silent for this long is given up and counted as hung."""
+
+
+class Failures(msgspec.Struct, frozen=True, kw_only=True):
+    """Requests that did not end well, each kind counted apart."""
+
+    refused: int = 0
+    """No connection."""
+    status: dict[int, int] = {}
+    """Answers by a status other than 200."""
+    closed: int = 0
+    """Streams that the server closed before their end."""
+    garbled: int = 0
+    """Streams with an event that is no JSON of the expected kind."""
+    hung: int = 0
+    miscounted: int = 0
+    """Answers whose final usage contradicts their events."""
+    error: int = 0
+    """Streams in which the engine reported an error."""
+    first: str | None = None
+    """The first failure in words, cut to 200 characters."""
+
+
+class ClientHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """What the client knows about itself at this level."""
+
+    cpu_share: float
+    """CPU time of the client over wall time, of one core, of its busiest process."""
+    us_per_token: float | None
+    lag_p50_ms: float
+    lag_p99_ms: float
+    """How late a timer of the client's loop fired: a bound on the error of every time it reports."""
+    processes: int = 1
+
+
+class LevelResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a level: its summary, stretches of constant batch, failures and the client's own state.
+
+    `stretches` are decode reports of instrument "interval" with the streams between their first and last
+    token as `running`: only stretches during which no prompt can have been computed, so their `tok_s` gives
+    a step. Origins name `file` and the stretch's number.
+    """
+
+    level: LoadLevel
+    stretches: tuple[DecodeReport, ...]
+    failures: Failures
+    health: ClientHealth
