@@ -36,6 +36,9 @@ class ClientHealth(msgspec.Struct, frozen=True, kw_only=True):
     lag_p50_ms: float
     lag_p99_ms: float
     """How late a timer of the client's loop fired: a bound on the error of every time it reports."""
+    late_share: float
+    """Share of the time in which a timer was due and had not fired, of the laggiest process: the client then did
+    neither read nor send."""
     processes: int = 1
 
 

@@ -35,10 +35,24 @@ class LevelPlan(msgspec.Struct, frozen=True, kw_only=True):
     shared_prefix_tokens: int = 0
     """Opening of every prompt that all share; 0 makes every prompt unique."""
     seed: int = 0
+    """Of the shared opening and of the arrivals' times. Prompts beyond the opening never repeat, whatever it is."""
     vocabulary: int = 1000
     """Prompt ids are drawn below this; an id that the server refuses would fail every request."""
     stall_s: float = 30.0
     """A stream silent for this long is given up and counted as hung."""
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a running level stands."""
+
+    elapsed_s: float
+    in_flight: int
+    decoding: int
+    """Streams that have had their first token."""
+    requests: int
+    """Ended well so far."""
+    failed: int
+    tokens: int
 
 
 class LevelResult(msgspec.Struct, frozen=True, kw_only=True):
