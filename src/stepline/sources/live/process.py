@@ -24,7 +24,8 @@ def find_local(port: int) -> LocalServer | None:
     except (psutil.Error, OSError):
         return None
     for connection in connections:
-        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
+        listens_at = getattr(connection.laddr, "port", None)  # an unbound socket has an empty address
+        if connection.status == psutil.CONN_LISTEN and listens_at == port and connection.pid:
             pid = connection.pid
             return LocalServer(pid, _log_of(pid), _folder_of(pid))
     return None

@@ -113,6 +113,16 @@ class Session:
         self._threads.close()
         self.sync()
 
+    @property
+    def can_profile(self) -> bool:
+        """True when the server has a profiler and writes where we can read."""
+        return self.found.profile is not None and is_local(self.address)
+
+    def flush(self) -> bool:
+        """Empty the server's prefix cache; False when it offers no route or refuses."""
+        path = self.found.flush_path
+        return path is not None and self._post_quietly(path, None)
+
     def sync(self) -> None:
         """Bring the copy of the log up to now."""
         if self._log_copy is not None:
@@ -126,7 +136,8 @@ class Session:
         result = _run(run_level(self.address, dialect, plan))
         if self._scraper is not None:
             self._scraper.scrape()
-        append_level(self.folder, LevelRecord(why=why, level=result.level, stretches=result.stretches))
+        level = msgspec.structs.replace(result.level, failures=result.failures, health=result.health)
+        append_level(self.folder, LevelRecord(why=why, level=level, stretches=result.stretches))
         self.sync()
         return result
 
@@ -149,7 +160,7 @@ class Session:
             The trace in this recording's folder; None where the server has no profiler or wrote none in time.
         """
         route = self.found.profile
-        if route is None or not is_local(self.address):
+        if route is None or not self.can_profile:
             return None
         folder = Path(route.folder) if route.folder else self.folder.resolve() / "profile"
         folder.mkdir(parents=True, exist_ok=True)
