@@ -14,6 +14,7 @@ from stepline.evidence.load import LoadLevel
 from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
+from stepline.model.client import overtaxed
 from stepline.model.timeline import Plateau
 
 LITTLE_TOLERANCE = 0.15
@@ -210,6 +211,9 @@ def _routes(
 def _disturbance(
     level: LoadLevel, tok_s: float | None, output_tokens: float | None, matching: Sequence[Plateau]
 ) -> str | None:
+    late = overtaxed(level.health)
+    if late is not None:
+        return late
     if any(plateau.profiled for plateau in matching):
         return "the profiler ran inside this level and froze the server"
     if tok_s is None and (level.running is None or level.tpot_ms is None):

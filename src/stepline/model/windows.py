@@ -18,6 +18,7 @@ import msgspec
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport, PrefillReport, SchedulerEvent
+from stepline.model.client import overtaxed
 
 Reason = Literal[
     "no rate",
@@ -114,15 +115,31 @@ SAME_BATCH = 0.06
 """Batches this close are one level: requests come and go at the edges of a window."""
 
 
+CLOCK_S = 0.01
+"""A level's last stretch ends with the level; the two ends are the same moment, computed twice."""
+
+
 def _stretches(run: Run) -> tuple[DecodeWindow, ...]:
     """The client's stretches of constant batch, each a window: exact tokens over its wall time.
 
-    With speculation a step makes several tokens and the client cannot count steps, so there are none then.
+    Levels in which the client could not keep up have none. With speculation a step makes several tokens and the
+    client cannot count steps, so there are none then.
     """
     speculates = run.server.speculative is not None or any(d.accept_length is not None for d in run.decodes)
     if speculates:
         return ()
-    return tuple(_window(report) for report in run.stretches if report.running and report.tok_s)
+    late = [
+        (level.start_s or 0.0, (level.end_s or 0.0) + CLOCK_S)
+        for level in run.levels
+        if overtaxed(level.health)
+    ]
+    return tuple(
+        _window(report)
+        for report in run.stretches
+        if report.running
+        and report.tok_s
+        and not any(start <= (report.time_s or 0.0) <= end for start, end in late)
+    )
 
 
 def _levels_covered(windows: Sequence[DecodeWindow], run: Run) -> int:

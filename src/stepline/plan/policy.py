@@ -9,6 +9,7 @@
 
 import math
 
+from stepline.evidence.load import LoadLevel
 from stepline.findings.diagnosis import Diagnosis
 from stepline.model.picture import Picture
 from stepline.plan.experiment import Experiment, Limits, Stop
@@ -27,6 +28,8 @@ ROUNDS = 160
 """Shared steps of a first round: four decode windows of the engine that prints every forty, of which the first holds
 the prompts."""
 MIN_ROUNDS = 24
+TOGETHER_SHARE = 0.4
+"""Of a level's time, spent on the shared steps: the rest shows the rate while answers end and prompts come."""
 FIRST_STEP_MS = 10.0
 """Guess before anything was measured; only the length of the first level hangs on it."""
 TRACE_STEPS = 8
@@ -106,17 +109,25 @@ def _middle(picture: Picture | None) -> int:
 def _repeat(
     picture: Picture | None, _: Diagnosis | None, done: tuple[Experiment, ...], limits: Limits
 ) -> Experiment | None:
+    """The load's level again when it was too short to turn over, or when its step is not known well enough."""
     if picture is None or picture.step is None or picture.load is None or picture.load.concurrency is None:
         return None
-    interval, step = picture.step.interval, picture.step.measured_ms
     heaviest = round(picture.load.concurrency)
-    if interval is None or (interval.high - interval.low) / 2 <= TIGHT * step:
-        return None
     if _levels(done).count(heaviest) > MAX_REPEATS or any(
         experiment.kind == "profile" for experiment in done
     ):
         return None
+    if not any(_turned_over(level, heaviest) for level in picture.run.levels):
+        return _level(picture, limits, heaviest, "the rate under load: so far too few answers ended for one")
+    interval, step = picture.step.interval, picture.step.measured_ms
+    if interval is None or (interval.high - interval.low) / 2 <= TIGHT * step:
+        return None
     return _level(picture, limits, heaviest, "the load's step again: its interval is wider than 3 %")
+
+
+def _turned_over(level: LoadLevel, streams: int) -> bool:
+    """True when half the streams at least ended one answer and began the next."""
+    return level.concurrency == streams and (level.requests or 0) >= streams / 2
 
 
 def _profile(
@@ -192,8 +203,9 @@ def _fitted(limits: Limits, input_tokens: int) -> int:
 
 def _level(picture: Picture | None, limits: Limits, concurrency: int, decides: str) -> Experiment:
     step_ms = _expected_step_ms(picture, concurrency)
-    seconds = min(MAX_LEVEL_S, max(MIN_LEVEL_S, 2.5 * ROUNDS * step_ms / 1000), limits.budget_s / 4)
-    together = round(min(ROUNDS, max(MIN_ROUNDS, 400 * seconds / step_ms)))
+    rounds = ROUNDS + 1.5 * limits.output_tokens
+    seconds = min(MAX_LEVEL_S, max(MIN_LEVEL_S, rounds * step_ms / 1000), limits.budget_s / 4)
+    together = round(min(ROUNDS, max(MIN_ROUNDS, TOGETHER_SHARE * 1000 * seconds / step_ms)))
     return Experiment(
         kind="level",
         concurrency=concurrency,
@@ -206,8 +218,16 @@ def _level(picture: Picture | None, limits: Limits, concurrency: int, decides: s
 
 
 def _expected_step_ms(picture: Picture | None, concurrency: int) -> float:
-    """The longest step seen so far, grown at most in proportion to the streams: it only sets how long to look."""
+    """Between measured points on the line between them; beyond the widest in proportion, up to four times its step."""
     if picture is None or not picture.law.points:
         return FIRST_STEP_MS
-    widest = max(picture.law.points, key=lambda point: point.running)
-    return widest.step_ms * min(4.0, max(1.0, concurrency / widest.running))
+    points = sorted(picture.law.points, key=lambda point: point.running)
+    widest = points[-1]
+    if concurrency >= widest.running:
+        return widest.step_ms * min(4.0, concurrency / widest.running)
+    above = next(point for point in points if point.running >= concurrency)
+    below = [point for point in points if point.running < concurrency]
+    if not below:
+        return above.step_ms
+    share = (concurrency - below[-1].running) / (above.running - below[-1].running)
+    return below[-1].step_ms + share * (above.step_ms - below[-1].step_ms)
