@@ -14,7 +14,7 @@ from stepline.facts.hardware import find_gpu
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.model.assess import assess
-from stepline.model.picture import Setup
+from stepline.model.picture import Picture, Setup
 from stepline.sources.read import TRACE_KIND, read, trace_files
 
 
@@ -23,6 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "targets", nargs="+", metavar="TARGET", help="files and folders of evidence, recognised by content"
     )
+    add_setup_arguments(parser)
+    add_output_arguments(parser)
+
+
+def add_setup_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the user may say where the evidence does not."""
     parser.add_argument("--model", help="config.json, model folder, or the name of a bundled model")
     parser.add_argument("--gpu", help="GPU name, for example h200 or rtx-pro-6000")
     parser.add_argument("--tp", type=int, help="tensor-parallel size")
@@ -30,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dp", type=int, help="data-parallel size")
     parser.add_argument("--pp", type=int, help="pipeline-parallel size")
     parser.add_argument("--context-length", type=int, help="context in tokens, where no evidence says it")
-    add_output_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,6 +50,11 @@ def run(args: argparse.Namespace) -> int:
 
 def diagnose_paths(targets: list[str], args: argparse.Namespace) -> Diagnosis:
     """The diagnosis of files and folders under the settings of the command line."""
+    return diagnose(picture_of(targets, args))
+
+
+def picture_of(targets: list[str], args: argparse.Namespace) -> Picture:
+    """Everything computed from files and folders under the settings of the command line."""
     _check(args)
     evidence = _with_trace(read(targets), targets, args)
     setup = Setup(
@@ -60,7 +70,7 @@ def diagnose_paths(targets: list[str], args: argparse.Namespace) -> Diagnosis:
         evidence = _with_model(evidence, args.model)
     if not args.quiet and sys.stderr.isatty():
         print(f"read {len(evidence.files)} files", file=sys.stderr)
-    return diagnose(assess(evidence, setup))
+    return assess(evidence, setup)
 
 
 def _check(args: argparse.Namespace) -> None:
