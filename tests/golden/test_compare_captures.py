@@ -104,7 +104,7 @@ def test_cached_prompts_against_fresh_ones_are_refused():
 def test_another_model_and_another_load_are_refused():
     with pytest.raises(UsageError, match=r"the model is models/llama405b_5l before and models/llama8b after"):
         compare([capture("dense_graph")], [capture("healthy_8b")])
-    with pytest.raises(UsageError, match="live context is 340 tokens before and 629 tokens after"):
+    with pytest.raises(UsageError, match="prompts have 256 tokens before and 512 after"):
         compare([capture("healthy")], [capture("healthy_8b")])
 
 

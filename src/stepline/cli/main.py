@@ -12,6 +12,7 @@ from stepline.errors import SteplineError
 VERBS = {
     "diagnose": "find why a server decodes slowly, from recorded evidence",
     "compare": "the verdict on a change: better, worse, same or inconclusive",
+    "history": "the ledger of levers tried, over a folder of runs",
     "roofline": "the least time a decode step can take, component by component",
     "lab": "run a matrix of planted faults on real engines",
     "trace": "kernel and step accounting of GPU traces, all ranks",

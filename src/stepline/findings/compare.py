@@ -29,9 +29,16 @@ def compare(befores: Sequence[Picture], afters: Sequence[Picture], margin: float
         UsageError: when the sides are known to be unlike, or share no level of one instrument.
         Inconclusive: when a side measured neither a step nor a rate.
     """
-    before, after = make_side(befores, "BEFORE"), make_side(afters, "AFTER")
+    return compare_sides(make_side(befores, "BEFORE"), make_side(afters, "AFTER"), margin)
+
+
+def compare_sides(before: Side, after: Side, margin: float = NO_CHANGE) -> Comparison:
+    """As `compare`, of sides that were put together before."""
+    befores, afters = before.pictures, after.pictures
     doubts = check_comparable(befores, afters)
     steps, rates = step_pairs(befores, afters), rate_pairs(befores, afters)
+    if rates.other_load is not None:
+        raise refused(rates.other_load)
     pairs = (*steps.pairs, *rates.pairs)
     if not pairs:
         raise _nothing_in_common(steps, rates)

@@ -48,8 +48,16 @@ def _change(name: str, before: str | None, after: str | None) -> KnobChange:
     lever = find_lever(name)
     return KnobChange(
         name=name,
-        before=before,
-        after=after,
+        before=None if before is None else _short(before),
+        after=None if after is None else _short(after),
         acts_on=None if lever is None else lever.acts_on,
         causes=() if lever is None else (*lever.causes, *lever.caused),
     )
+
+
+def _short(value: str) -> str:
+    """A list of graph sizes by how many and the largest; the whole list stands in the side's target."""
+    if not value.startswith("("):
+        return value
+    sizes = value.strip("()").rstrip(",").split(", ")
+    return f"{len(sizes)} sizes up to {sizes[-1]}"

@@ -40,6 +40,7 @@ def rate_pairs(befores: Sequence[Picture], afters: Sequence[Picture]) -> Pairs:
             unlike.append(f"at C = {level.concurrency:g} {reasons[0]}")
         unknown = unknown or any(not _told(level, other) for other in there)
         pairs += _level_pairs(level, sides, (befores, afters))
+    other_load = _other_load(sides)
     if not pairs and not unlike and all(any(side) for side in sides):
         offered = [
             ", ".join(f"{c:g}" for c in sorted({x.concurrency for run in side for x in run}))
@@ -51,6 +52,7 @@ def rate_pairs(befores: Sequence[Picture], afters: Sequence[Picture]) -> Pairs:
         pairs=tuple(pairs),
         left_out=(*_left_out(befores, afters), *_one_sided(sides)),
         unlike=tuple(unlike),
+        other_load=other_load,
         doubts=doubts,
     )
 
@@ -68,6 +70,15 @@ def _one_sided(sides: Sequence[Sequence[Sequence[OfferedLevel]]]) -> list[str]:
         for level in side
         if level.concurrency not in there and level.tok_s
     ]
+
+
+def _other_load(sides: Sequence[Sequence[Sequence[OfferedLevel]]]) -> str | None:
+    """How lengths differ where no level of one side has those of any level of the other."""
+    before, after = ([level for run in side for level in run] for side in sides)
+    reasons = [_other_lengths(one, other) for one in before for other in after]
+    if not reasons or None in reasons:
+        return None
+    return reasons[0]
 
 
 def _level_pairs(
@@ -125,8 +136,10 @@ def _same_level(one: OfferedLevel, other: OfferedLevel) -> bool:
 
 def _alike(one: OfferedLevel, other: OfferedLevel) -> str | None:
     """None when two levels of one concurrency are one load, as far as anybody said; else how they differ."""
-    if one.concurrency != other.concurrency:
-        return "another concurrency"
+    return "another concurrency" if one.concurrency != other.concurrency else _other_lengths(one, other)
+
+
+def _other_lengths(one: OfferedLevel, other: OfferedLevel) -> str | None:
     for name, ours, theirs in (
         ("prompts", one.input_tokens, other.input_tokens),
         ("outputs", one.output_tokens, other.output_tokens),

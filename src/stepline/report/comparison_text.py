@@ -38,12 +38,9 @@ def knob(one: KnobChange) -> str:
 
 
 def short(value: str | None) -> str:
-    """A value that fits a line; lists of sizes are told by their ends."""
+    """A value that fits a line."""
     if value is None:
         return "not known"
-    if value.startswith("("):
-        sizes = value.strip("()").rstrip(",").split(", ")
-        return f"{len(sizes)} sizes up to {sizes[-1]}"
     return value if len(value) <= 40 else f"{value[:18]} … {value[-18:]}"
 
 

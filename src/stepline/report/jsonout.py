@@ -1,4 +1,4 @@
-"""Diagnoses and comparisons as JSON, and their JSON Schema from the same records."""
+"""Diagnoses, comparisons and ledgers as JSON, and their JSON Schema from the same records."""
 
 from typing import Any
 
@@ -6,8 +6,13 @@ import msgspec
 
 from stepline.findings.comparison import Comparison
 from stepline.findings.diagnosis import Diagnosis
+from stepline.findings.history import History
 
-SCHEMAS: dict[str, type[msgspec.Struct]] = {"diagnosis": Diagnosis, "comparison": Comparison}
+SCHEMAS: dict[str, type[msgspec.Struct]] = {
+    "diagnosis": Diagnosis,
+    "comparison": Comparison,
+    "history": History,
+}
 
 
 def to_json(result: msgspec.Struct) -> str:
