@@ -135,6 +135,9 @@ def _nothing_in_common(steps: Pairs, rates: Pairs) -> Exception:
     unlike = (*steps.unlike, *rates.unlike)
     if unlike:
         return refused(unlike[0])
+    ours, theirs = ([*s, *r] for s, r in zip(steps.instruments, rates.instruments, strict=True))
+    if ours and theirs and not set(ours) & set(theirs):
+        return refused(f"before has {ours[0]} and after has {theirs[0]}, two instruments")
     return Inconclusive(
         "no level was measured on both sides: give logs with decode lines or client results of one load"
     )

@@ -40,6 +40,8 @@ class Pairs(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = ()
     unlike: tuple[str, ...] = ()
     """Why levels that both sides have are no pair; a comparison without any pair is refused with the first."""
+    instruments: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """What each side measured with, usable or not for a pair."""
     other_load: str | None = None
     """Why the two sides were loaded differently, where that is known: then nothing of them is compared."""
     doubts: tuple[str, ...] = ()

@@ -16,6 +16,9 @@ SAME_LENGTH = 1.1
 """Prompt and output lengths this close are alike: means of one load differ by 1 % with the requests that finish."""
 
 
+CLIENT = ("rates of a client",)
+
+
 def rate_pairs(befores: Sequence[Picture], afters: Sequence[Picture]) -> Pairs:
     """Every level that all sides measured undisturbed; levels of one kind in one run pair in the order they ran in."""
     tools = [
@@ -52,6 +55,7 @@ def rate_pairs(befores: Sequence[Picture], afters: Sequence[Picture]) -> Pairs:
         pairs=tuple(pairs),
         left_out=(*_left_out(befores, afters), *_one_sided(sides)),
         unlike=tuple(unlike),
+        instruments=(CLIENT if any(sides[0]) else (), CLIENT if any(sides[1]) else ()),
         other_load=other_load,
         doubts=doubts,
     )

@@ -61,7 +61,12 @@ def step_pairs(befores: Sequence[Picture], afters: Sequence[Picture]) -> Pairs:
             )
     if not pairs and not unlike:
         unlike = _why_none(before, after)
-    return Pairs(pairs=tuple(pairs), left_out=tuple(left_out), unlike=tuple(unlike))
+    return Pairs(
+        pairs=tuple(pairs),
+        left_out=tuple(left_out),
+        unlike=tuple(unlike),
+        instruments=(tuple(_instruments(before)), tuple(_instruments(after))),
+    )
 
 
 def _at_batch(

@@ -125,9 +125,20 @@ def test_other_instruments_and_other_batches_are_refused(capsys, tmp_path):
     assert "decode windows (log), sglang before and from step times as stated after" in refusal(
         capsys, windows, str(tmp_path / "steps.csv")
     )
+    (tmp_path / "sweep.csv").write_text("concurrency,tok_s\n8,800\n")
+    assert "before has decode windows (log), sglang and after has rates of a client" in refusal(
+        capsys, windows, str(tmp_path / "sweep.csv")
+    )
     assert "steps were measured at 8 running before and at 64 after" in refusal(
         capsys, windows, log(tmp_path / "b", 10.0, running=64)
     )
+
+
+def test_a_side_that_measured_nothing_is_inconclusive(capsys, tmp_path):
+    windows = log(tmp_path / "a", 10.0)
+    (tmp_path / "config.json").write_text((DATA / "moe_cap16" / "config.json").read_text())
+    assert main(["compare", windows, str(tmp_path / "config.json")]) == 3
+    assert "no level was measured on both sides" in capsys.readouterr().err
 
 
 def test_another_gpu_is_refused(tmp_path):
