@@ -5,13 +5,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from stepline.cli.diagnose import add_setup_arguments, picture_of
+from stepline.cli.diagnose import add_setup_arguments, check, picture_of
 from stepline.cli.files import write_text
 from stepline.errors import UsageError
 from stepline.findings.compare import compare
 from stepline.findings.comparison import Comparison
 from stepline.model.picture import Picture
 from stepline.report.jsonout import to_json
+from stepline.sources.address import is_url
 
 EXIT_CODES = {"better": 0, "same": 0, "worse": 1, "inconclusive": 3}
 
@@ -56,7 +57,11 @@ def compare_paths(args: argparse.Namespace) -> Comparison:
     """
     if not 0 < args.effect <= 50:
         raise UsageError(f"--effect {args.effect:g}: give a percentage above 0 and up to 50")
+    check(args)
     before, after = _sides(args)
+    for path in (*before, *after):
+        if is_url(path):
+            raise UsageError(f"{path}: compare reads recordings; make one with stepline record {path} -o DIR")
     both = {Path(path).resolve() for path in before} & {Path(path).resolve() for path in after}
     if both:
         raise UsageError(f"{min(both)}: is on both sides; give two recordings")

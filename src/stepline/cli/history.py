@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from stepline.cli.diagnose import add_setup_arguments, picture_of
+from stepline.cli.diagnose import add_setup_arguments, check, picture_of
 from stepline.cli.files import write_text
 from stepline.errors import UnreadableEvidence, UsageError
 from stepline.findings.history import History
@@ -57,6 +57,7 @@ def history_of(folder: str, args: argparse.Namespace) -> History:
         UsageError: when it is no folder.
         UnreadableEvidence: when nothing in it could be read.
     """
+    check(args)
     root = Path(folder)
     if not root.is_dir():
         raise UsageError(f"{folder}: no folder; give one whose folders are runs")

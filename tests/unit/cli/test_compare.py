@@ -160,6 +160,7 @@ def test_command_lines_that_cannot_be_right(capsys, tmp_path):
     assert "two sides are needed" in refusal(capsys)
     assert "1 runs given" in refusal(capsys, run)
     assert "on both sides" in refusal(capsys, run, run)
+    assert "stepline record http://h:1 -o DIR" in refusal(capsys, run, "http://h:1")
     assert "not both" in refusal(capsys, run, run, "--before", run)
     assert "--effect" in refusal(capsys, run, SOUND, "--effect", "0")
 
