@@ -28,6 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TARGET",
         help="a server's URL, or files and folders of evidence, recognised by content",
     )
+    add_setup_arguments(parser)
+    add_live_arguments(parser)
+    parser.add_argument("--save", metavar="DIR", help="keep what a live server said and how it was driven")
+    add_output_arguments(parser)
+
+
+def add_setup_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the user may say where the evidence does not."""
     parser.add_argument("--model", help="config.json, model folder, or the name of a bundled model")
     parser.add_argument("--gpu", help="GPU name, for example h200 or rtx-pro-6000")
     parser.add_argument("--tp", type=int, help="tensor-parallel size")
@@ -35,9 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dp", type=int, help="data-parallel size")
     parser.add_argument("--pp", type=int, help="pipeline-parallel size")
     parser.add_argument("--context-length", type=int, help="context in tokens, where no evidence says it")
-    add_live_arguments(parser)
-    parser.add_argument("--save", metavar="DIR", help="keep what a live server said and how it was driven")
-    add_output_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:

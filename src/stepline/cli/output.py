@@ -2,9 +2,8 @@
 
 import argparse
 import sys
-from pathlib import Path
 
-from stepline.errors import UsageError
+from stepline.cli.files import write_text
 from stepline.findings.diagnosis import Diagnosis
 from stepline.report.jsonout import to_json
 
@@ -36,7 +35,7 @@ def deliver(diagnosis: Diagnosis, args: argparse.Namespace) -> int:
         sys.stdout.write(to_json(diagnosis) + "\n")
     else:
         if args.json is not None:
-            _write(Path(args.json), to_json(diagnosis) + "\n")
+            write_text(args.json, to_json(diagnosis) + "\n")
         if not args.quiet:
             from stepline.report.terminal import draw  # noqa: PLC0415  # rich is only for people
 
@@ -57,10 +56,3 @@ def _failing(diagnosis: Diagnosis, wanted: str | None) -> bool:
 
     code = find_rule(wanted).code
     return any(finding.code == code for finding in diagnosis.findings)
-
-
-def _write(path: Path, content: str) -> None:
-    try:
-        path.write_text(content, "utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror}); choose another file") from None

@@ -33,6 +33,19 @@ def best_points(
     the log has fewer levels), decode lines with prefill regressed
     out where no window is free of it, the client's median gaps, the engine's own record, what somebody wrote down.
     """
+    seen = points_by_instrument(run, windows, levels, load)
+    if load is not None:
+        per_rank = load.running / load.ranks
+        for points, instrument in seen:
+            if point_at(points, per_rank) is not None:
+                return points, instrument
+    return seen[0] if seen else ((), WINDOW)
+
+
+def points_by_instrument(
+    run: Run, windows: Windows, levels: Sequence[OfferedLevel], load: Load | None
+) -> tuple[tuple[tuple[LawPoint, ...], str], ...]:
+    """The level points of every instrument that saw any, best instrument first."""
     near = _near_context(run, windows.usable, load)
     pure = level_points((w.running, w.step_ms, w.graph) for w in near)
     filled = [] if windows.by_client else regressed_points(windows.mixed, (point.running for point in pure))
@@ -50,13 +63,7 @@ def best_points(
         (level_points(stated), STATED),
         (level_points(rates), STATED_RATE),
     ]
-    seen = [candidate for candidate in candidates if candidate[0]]
-    if load is not None:
-        per_rank = load.running / load.ranks
-        for points, instrument in seen:
-            if point_at(points, per_rank) is not None:
-                return points, instrument
-    return seen[0] if seen else ((), WINDOW)
+    return tuple(candidate for candidate in candidates if candidate[0])
 
 
 def _near_context(run: Run, windows: Sequence[DecodeWindow], load: Load | None) -> Sequence[DecodeWindow]:
