@@ -25,17 +25,23 @@ def exchanging(
     world_size: int = 2,
     model: dict[str, object] | None = None,
     batch: int = 4,
+    measured_at: int | None = None,
+    first_rank: int = 0,
 ) -> Run:
     """Traces of these ranks; with `transfer_us` on one clock, with `step_ms` beside an unprofiled step."""
     base = server([]) if model is None else server([], model=model)
-    found = tuple(_rank(index, rank, collectives, world_size, batch) for index, rank in enumerate(ranks))
+    found = tuple(
+        _rank(first_rank + index, rank, collectives, world_size, batch) for index, rank in enumerate(ranks)
+    )
     waits = ()
     if transfer_us is not None:
         waits = tuple(
             RankWait(rank=index, collectives=100, wait_ms=1.0, transfer_ms=transfer_us / 10, last=50)
             for index in range(len(ranks))
         )
-    row = StepRow(origin=Origin("steps.csv", 2), running=batch, step_ms=step_ms, context_tokens=1024)
+    row = StepRow(
+        origin=Origin("steps.csv", 2), running=measured_at or batch, step_ms=step_ms, context_tokens=1024
+    )
     return msgspec.structs.replace(
         base, trace=TraceSummary(ranks=found, waits=waits), step_rows=() if step_ms is None else (row,)
     )

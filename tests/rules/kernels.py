@@ -33,6 +33,7 @@ def running(
     step_ms: float | None = None,
     batch: int | None = 4,
     context: int = 1024,
+    measured_at: int | None = None,
     model: dict[str, object] | None = None,
     **facts: object,
 ) -> Run:
@@ -67,7 +68,10 @@ def running(
     if step_ms is not None:
         stated = (
             StepRow(
-                origin=Origin("steps.csv", 2), running=batch or 4, step_ms=step_ms, context_tokens=context
+                origin=Origin("steps.csv", 2),
+                running=measured_at or batch or 4,
+                step_ms=step_ms,
+                context_tokens=context,
             ),
         )
     return msgspec.structs.replace(base, trace=TraceSummary(ranks=(rank,)), step_rows=stated)

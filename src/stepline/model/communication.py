@@ -36,6 +36,7 @@ class Communication(msgspec.Struct, frozen=True, kw_only=True):
     collectives: float
     """Per step."""
     step_ms: float
+    batch: int | None
     transfer_us: float | None
     """Of one collective after the last rank had arrived, mean; None with one rank or no clock in common."""
 
@@ -92,6 +93,7 @@ def communication(picture: Picture) -> Communication | None:
         ranks=tuple(steps),
         collectives=collectives,
         step_ms=traced.step_ms,
+        batch=traced.group.batch,
         transfer_us=_transfer_us(trace),
     )
 
@@ -112,7 +114,7 @@ def world(picture: Picture) -> int:
     return max(layout.tp * layout.pp, *told, 1)
 
 
-def collective_floor_us(picture: Picture) -> tuple[float, str]:
+def collective_floor_us(picture: Picture, batch: int | None) -> tuple[float, str]:
     """The time of one all-reduce as engines commonly reach it, and where the number comes from.
 
     Latency of a small one plus, where model and link are known, the time to move this batch's activations. For a GPU
@@ -123,8 +125,8 @@ def collective_floor_us(picture: Picture) -> tuple[float, str]:
     if gpu is None or known is None:
         slowest = max(us for other in all_gpus() for us in other.allreduce_us_common.values())
         return slowest, f"the slowest published for any machine, as none is known for {count} of these GPUs"
-    moved_us, architecture, traced = 0.0, picture.target.architecture, picture.traced
-    if architecture is not None and gpu.link_bytes_s and traced is not None and traced.group.batch:
-        message = traced.group.batch * architecture.hidden * BYTES_PER_VALUE
+    moved_us, architecture = 0.0, picture.target.architecture
+    if architecture is not None and gpu.link_bytes_s and batch:
+        message = batch * architecture.hidden * BYTES_PER_VALUE
         moved_us = 1e6 * 2 * (count - 1) / count * message / (gpu.link_bytes_s / 2)
     return known + moved_us, f"as engines commonly reach it on {count}x {gpu.name}"

@@ -88,7 +88,8 @@ class WideProducts(msgspec.Struct, frozen=True, kw_only=True):
     """Per step."""
     matrices_ms: float
     """Per step, all matrix products of weights."""
-    dearest: TraceKernel | None
+    dearest: str
+    """Name of the kernel with most of them; empty without any."""
 
 
 def wide_products(group: StepGroup) -> WideProducts:
@@ -97,7 +98,7 @@ def wide_products(group: StepGroup) -> WideProducts:
     return WideProducts(
         wide_ms=sum(kernel.busy_ms for kernel in rows),
         matrices_ms=sum(group.component_ms(name) for name in MATRICES),
-        dearest=max(rows, key=lambda kernel: kernel.busy_ms, default=None),
+        dearest=max(((kernel.busy_ms, kernel.name) for kernel in rows), default=(0.0, ""))[1],
     )
 
 

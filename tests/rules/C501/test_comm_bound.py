@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from stepline.findings.outcome import CannotTell, Clear, Fired
@@ -53,11 +54,17 @@ def test_without_a_published_latency_the_slowest_one_stands_in(collectives, kind
 
 
 def test_the_floor_grows_with_the_bytes_of_the_batch():
-    small, large = (
-        collective_floor_us(picture(exchanging(SLOW, batch=batch), tp=2))[0] for batch in (1, 4096)
-    )
+    seen = picture(exchanging(SLOW), tp=2)
+    small, large = (collective_floor_us(seen, batch)[0] for batch in (1, 4096))
     assert small == pytest.approx(4.5, abs=0.1)
     assert large > small + 50
+
+
+def test_without_model_or_batch_the_latency_alone_is_the_floor():
+    seen = picture(exchanging(SLOW), tp=2)
+    assert collective_floor_us(seen, None)[0] == 4.5
+    bare = msgspec.structs.replace(exchanging(SLOW), model_config=None)
+    assert collective_floor_us(picture(bare, tp=2), 4096)[0] == 4.5
 
 
 def test_without_an_unprofiled_step_the_traced_one_is_the_measure():
@@ -65,8 +72,24 @@ def test_without_an_unprofiled_step_the_traced_one_is_the_measure():
 
 
 def test_no_gain_is_claimed_for_another_batch():
-    run = exchanging(SLOW, step_ms=None)
-    assert check("C501", run, tp=2).gain is None
+    assert check("C501", exchanging(SLOW, step_ms=None), tp=2).gain is None
+    assert check("C501", exchanging(SLOW, measured_at=8), tp=2).gain is None
+
+
+def test_other_steps_of_the_same_batch_are_left_alone():
+    run = exchanging(SLOW, SLOW, transfer_us=37.0)
+    ranks = []
+    for rank in run.trace.ranks:
+        (decode,) = rank.groups
+        prefill = msgspec.structs.replace(decode, kind="prefill", exposed_communication_ms=0.0)
+        larger = msgspec.structs.replace(decode, batch=64, exposed_communication_ms=0.0)
+        ranks.append(msgspec.structs.replace(rank, groups=(prefill, decode, larger)))
+    mixed = msgspec.structs.replace(run, trace=msgspec.structs.replace(run.trace, ranks=tuple(ranks)))
+    assert check("C501", mixed, tp=2) == check("C501", run, tp=2)
+
+
+def test_cannot_tell_from_a_trace_that_contradicts_the_unprofiled_step():
+    assert isinstance(check("C501", exchanging(SLOW, step_ms=1.0), tp=2), CannotTell)
 
 
 def test_the_ranks_of_the_trace_count_where_the_layout_was_not_told():

@@ -41,6 +41,11 @@ def test_one_late_rank_of_four_is_named():
     assert "rank 2" in answer.headline
 
 
+def test_ranks_keep_the_numbers_of_their_traces():
+    answer = check("C502", exchanging(WAITS, SLOW, step_ms=7.0, first_rank=6), tp=2)
+    assert "rank 7" in answer.headline
+
+
 def test_nearest_rival_slow_links_make_all_wait_alike():
     alike = Rank(own_ms=2.0, exposed_ms=2.0)
     assert isinstance(check("C502", exchanging(alike, alike, step_ms=4.3), tp=2), Clear)
@@ -67,3 +72,4 @@ def test_clear_on_one_gpu():
 
 def test_no_gain_is_claimed_without_an_unprofiled_step():
     assert check("C502", exchanging(WAITS, SLOW, step_ms=None), tp=2).gain is None
+    assert check("C502", exchanging(WAITS, SLOW, step_ms=7.0, measured_at=8), tp=2).gain is None

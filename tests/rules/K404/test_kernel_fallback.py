@@ -84,6 +84,7 @@ def test_clear_on_sound_steps():
 
 def test_no_gain_is_claimed_without_an_unprofiled_step():
     assert check("K404", running(WEIGHTS, _attention(2.3))).gain is None
+    assert check("K404", running(WEIGHTS, _attention(2.3), step_ms=5.4, measured_at=8)).gain is None
 
 
 def test_cannot_tell_without_a_trace():

@@ -14,6 +14,7 @@ def test_confirmed_when_most_matrix_time_is_in_32_bits():
     assert isinstance(answer, Fired)
     assert answer.status == "confirmed"
     assert any("K404" in out.rival for out in answer.ruled_out)
+    assert "sgemm_largek" in answer.evidence[0].text
     assert answer.gain.low < answer.gain.tok_s < answer.gain.high
 
 
@@ -44,6 +45,8 @@ def test_wide_products_of_attention_are_not_the_weights():
 
 def test_no_gain_is_claimed_without_an_unprofiled_step():
     assert check("K405", running(WIDE, REST)).gain is None
+    assert check("K405", running(WIDE, REST, step_ms=12.1, measured_at=8)).gain is None
+    assert check("K405", running(WIDE, REST, step_ms=12.1), gpu=None).gain is None
 
 
 def test_cannot_tell_without_the_model():

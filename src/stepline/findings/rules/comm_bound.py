@@ -44,7 +44,7 @@ from stepline.findings.outcome import (
 )
 from stepline.model.communication import Communication, collective_floor_us, communication, world
 from stepline.model.picture import Picture
-from stepline.model.predict import with_step
+from stepline.model.predict import traced_batch_step, with_step
 from stepline.model.traced import WORTH_SHARE
 
 
@@ -56,7 +56,7 @@ def check(picture: Picture) -> Outcome:
     share = comm.moving_ms / comm.step_ms
     if share < WORTH_SHARE:
         return Clear(f"moving data between GPUs takes {units.percent(share)} of the decode step")
-    each_us, source = collective_floor_us(picture)
+    each_us, source = collective_floor_us(picture, comm.batch)
     floor_ms = comm.collectives * each_us / 1e3
     if comm.moving_ms - floor_ms < WORTH_SHARE * comm.step_ms:
         return Clear(
@@ -122,8 +122,8 @@ def _fired(picture: Picture, comm: Communication, floor_ms: float, source: str) 
 
 def _gain(picture: Picture, comm: Communication, floor_ms: float) -> Gain | None:
     """The step with collectives at their usual time; half as good, and the GPUs' own work alone, at the ends."""
-    step, traced = picture.step, picture.traced
-    if step is None or traced is None or step.running != traced.group.batch:
+    step = traced_batch_step(picture)
+    if step is None:
         return None
     excess = comm.moving_ms - floor_ms
     return gain_from(

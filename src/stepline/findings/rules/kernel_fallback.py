@@ -47,7 +47,7 @@ from stepline.findings.outcome import (
 from stepline.model.excess import ABOVE_ROOFLINE
 from stepline.model.kernel_paths import GenericPath, component_floor_ms, generic_path, loose_ms
 from stepline.model.picture import Picture
-from stepline.model.predict import with_step
+from stepline.model.predict import traced_batch_step, with_step
 from stepline.model.traced import WORTH_SHARE, TracedStep
 
 MOST = 0.5
@@ -160,8 +160,8 @@ def _gain(picture: Picture, traced: TracedStep, total_ms: float, floor_ms: float
 
     At the fast end it is at its floor and the gaps between its many kernels are gone, at the slow end half of it stays.
     """
-    step = picture.step
-    if step is None or step.running != traced.group.batch:
+    step = traced_batch_step(picture)
+    if step is None:
         return None
     rest = step.measured_ms - total_ms
     return gain_from(

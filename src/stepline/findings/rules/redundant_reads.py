@@ -98,9 +98,12 @@ def check(picture: Picture) -> Outcome:
 
 def _blocks(traced: TracedStep) -> int | None:
     """Grid blocks of the dearest kernel whose name says attention; None where none has a grid."""
-    rows = [k for k in traced.group.top if k.component == "attention" and k.found_by == "name" and k.grid]
-    dearest = max(rows, key=lambda kernel: kernel.busy_ms, default=None)
-    return None if dearest is None or dearest.grid is None else math.prod(dearest.grid)
+    blocks = [
+        (kernel.busy_ms, math.prod(kernel.grid))
+        for kernel in traced.group.top
+        if kernel.component == "attention" and kernel.found_by == "name" and kernel.grid
+    ]
+    return max(blocks)[1] if blocks else None
 
 
 RULE = Rule("K407", "redundant-reads", "0.1.0", check, proven=False)

@@ -45,7 +45,7 @@ from stepline.findings.outcome import (
 )
 from stepline.model.communication import Communication, communication, world
 from stepline.model.picture import Picture
-from stepline.model.predict import with_step
+from stepline.model.predict import traced_batch_step, with_step
 from stepline.model.traced import WORTH_SHARE
 
 SAME_WORK = 0.02
@@ -126,8 +126,8 @@ def _gain(picture: Picture, comm: Communication) -> Gain | None:
 
     At the slow end half of the wait stays, as when the work is only shared out evenly.
     """
-    step, traced = picture.step, picture.traced
-    if step is None or traced is None or step.running != traced.group.batch:
+    step = traced_batch_step(picture)
+    if step is None:
         return None
     without = step.measured_ms - comm.waiting_ms
     fast = min(without, statistics.median(rank.own_ms for rank in comm.others) + comm.latest.exposed_ms)

@@ -42,7 +42,7 @@ from stepline.findings.outcome import (
 )
 from stepline.model.kernel_paths import WIDE_BITS, WideProducts, weight_bits, wide_products
 from stepline.model.picture import Picture
-from stepline.model.predict import with_step
+from stepline.model.predict import traced_batch_step, with_step
 from stepline.model.traced import WORTH_SHARE, TracedStep
 
 MOST = 0.5
@@ -58,7 +58,7 @@ def check(picture: Picture) -> Outcome:
         )
     wide = wide_products(traced.group)
     share = wide.wide_ms / traced.step_ms
-    if share < WORTH_SHARE or wide.dearest is None:
+    if share < WORTH_SHARE:
         return Clear(f"products in 32 bits take {units.percent(share)} of the decode step")
     architecture = picture.target.architecture
     if architecture is None:
@@ -78,12 +78,11 @@ def check(picture: Picture) -> Outcome:
 
 
 def _fired(picture: Picture, traced: TracedStep, wide: WideProducts, bits: float) -> Fired:
-    gain = _gain(picture, traced, wide)
-    name = "" if wide.dearest is None else wide.dearest.name[:60]
+    gain = _gain(picture, wide)
     evidence = [
         Observation(
             f"{units.ms(wide.wide_ms)} of {units.ms(wide.matrices_ms)} matrix time a step multiplies in 32 bits, "
-            f"most in `{name}` [{traced.file}]"
+            f"most in `{wide.dearest[:60]}` [{traced.file}]"
         ),
         Observation(f"the checkpoint's weights have {bits:.0f} bits"),
     ]
@@ -111,10 +110,10 @@ def _fired(picture: Picture, traced: TracedStep, wide: WideProducts, bits: float
     )
 
 
-def _gain(picture: Picture, traced: TracedStep, wide: WideProducts) -> Gain | None:
+def _gain(picture: Picture, wide: WideProducts) -> Gain | None:
     """Half the bytes at best bandwidth; the whole step's floor and twice that time at the ends."""
-    step, floors = picture.step, picture.floors
-    if step is None or floors is None or step.running != traced.group.batch:
+    step, floors = traced_batch_step(picture), picture.floors
+    if step is None or floors is None:
         return None
     rest = step.measured_ms - wide.wide_ms
     floor = floors.here.total_ms
