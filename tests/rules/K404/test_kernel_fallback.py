@@ -38,7 +38,7 @@ def test_suspected_when_a_graph_hides_for_whom_the_framework_works():
     assert answer.rivals
 
 
-@pytest.mark.parametrize(("busy_ms", "kind"), [(0.5, Clear), (0.8, Fired)])
+@pytest.mark.parametrize(("busy_ms", "kind"), [(0.8, Clear), (1.0, Fired)])
 def test_the_share_of_unowned_framework_kernels_decides(busy_ms, kind):
     assert isinstance(check("K404", running(WEIGHTS, Kernel(name=COPY, busy_ms=busy_ms))), kind)
 

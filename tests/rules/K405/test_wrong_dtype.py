@@ -1,9 +1,11 @@
 import msgspec
 import pytest
 
+from stepline.evidence.load import LeverTrial
+from stepline.evidence.origin import Origin
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.kernels import NVJET, SGEMM, Kernel, running
-from tests.rules.server import LLAMA_8B, Stage, check, server
+from tests.rules.server import LLAMA_8B, Stage, check, diagnosed, server
 
 WIDE = Kernel(name=SGEMM, busy_ms=10.6)
 REST = Kernel(name="fused_rope_kernel", busy_ms=1.4)
@@ -56,3 +58,17 @@ def test_cannot_tell_without_the_model():
 
 def test_cannot_tell_without_a_trace():
     assert isinstance(check("K405", server([Stage(running=8, step_ms=20.0)])), CannotTell)
+
+
+@pytest.mark.parametrize(("after", "codes"), [(295.4, ["K405"]), (60.0, [])])
+def test_an_experiment_in_which_32_bits_are_faster_confirms_it(after, codes):
+    trial = LeverTrial(
+        origin=Origin("ab.csv", 2),
+        lever="arm=fp32",
+        before=80.5,
+        after=after,
+        measure="tok_s",
+        concurrency=16,
+    )
+    answer = diagnosed(msgspec.structs.replace(server([], model=None), levers=(trial,)))
+    assert [finding.code for finding in answer.findings] == codes

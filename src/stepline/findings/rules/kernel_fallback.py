@@ -14,7 +14,7 @@ Evidence needed:
 How it decides:
     General kernels launched for the part take at least 10 % of the step and half of the part's time, and the part
     takes over three times its floor. In graph replays, which record no operators, the framework's own kernels must
-    take 20 % of the step, and what they compute stays open: suspected. Work sized by the configured context is K401's.
+    take 25 % of the step, and what they compute stays open: suspected. Work sized by the configured context is K401's.
 
 What would prove it wrong:
     Another backend for that part with the same step.
@@ -52,9 +52,10 @@ from stepline.model.traced import WORTH_SHARE, TracedStep
 
 MOST = 0.5
 """Share of a part's time in general kernels from which they are its path; a fused one has some beside it."""
-LOOSE_SHARE = 0.2
+LOOSE_SHARE = 0.25
 """Share of a step in the framework's own kernels without an owner that needs explaining: sound captures have up to 5 %
-(SGLang on MI300X, an all-reduce and a bf16 model in plain PyTorch on the H200), an unfused attention 35 %."""
+(SGLang on MI300X, a bf16 model in plain PyTorch on the H200), an unfused attention 36 %. Sampling in PyTorch over the
+logits of a small model and a large batch comes to 15 % by the bytes it moves."""
 
 
 def check(picture: Picture) -> Outcome:

@@ -8,12 +8,13 @@ Why it costs:
     Weights in 32 bits are twice the bytes of bf16, and products in fp32 leave the tensor cores.
 
 Evidence needed:
-    A trace with decode steps, and the model's config.json.
+    A trace with decode steps, and the model's config.json; or an A/B of the type.
 
 How it decides:
     Confirmed when kernels that multiply in fp32 or tf32 take at least half of all matrix time and 10 % of the step,
     while the checkpoint's weights have under 24 bits on average. Less than half can be attention or a router computed
-    operator by operator (K404), so it is left open. No counter is needed: kernels name their type.
+    operator by operator (K404), so it is left open. No counter is needed: kernels name their type. An A/B in which
+    32 bits are 10 % faster or more confirms it too: the 16-bit kernels that were chosen are the fault.
 
 What would prove it wrong:
     The same kernels after the type was set, or a config.json that is not the served one.
