@@ -96,7 +96,7 @@ def _fired(picture: Picture, comm: Communication) -> Fired:
         ruled_out=(
             RuledOut(
                 "C501 comm-bound",
-                f"rank {late.rank}, for which nobody waits, moves the same data in its time",
+                f"rank {late.rank}, which waits for nobody, moves the same data in its time",
             ),
             *((RuledOut("H301 host-bound", "the rank's GPU works all that time longer"),) if works else ()),
         ),
