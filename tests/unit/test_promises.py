@@ -30,6 +30,7 @@ def test_every_rule_is_documented_explained_and_tested(rule, capsys):
     assert capsys.readouterr().out.strip() == page.strip()
     table = (ROOT / "docs" / "identifiability.md").read_text()
     assert f"| {rule.code} {rule.codename} |" in table
+    assert rule.proven == ("makes notes only" not in page)
     names = [path.read_text() for path in (ROOT / "tests" / "rules" / rule.code).glob("test_*.py")]
     assert names
     tests = "\n".join(names)

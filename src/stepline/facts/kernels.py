@@ -133,3 +133,9 @@ Activity = Literal["waits", "launches", "graph_launches", "results", "scheduler"
 def host(name: str, activity: Activity) -> bool:
     """Whether a call, annotation or frame is of this activity."""
     return bool(_any(*_facts()["host"][activity]).search(name))
+
+
+@lru_cache(maxsize=20_000)
+def framework(name: str) -> bool:
+    """Whether the kernel is the framework's own for one operator: a copy, an addition, a softmax."""
+    return bool(_any(*_facts()["framework"]["patterns"]).search(name))

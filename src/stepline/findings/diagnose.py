@@ -20,13 +20,17 @@ from stepline.model.traced import TracedStep
 WORTH = 0.1
 """Share of the load's time below which nothing is a finding, at most a note (DESIGN §2)."""
 MAX_FINDINGS = 5
+SET_ASIDE = "L105"
+"""A doubt about evidence that no other finding uses once it is doubted: it comes last, not first."""
 
 
 def diagnose(picture: Picture) -> view.Diagnosis:
     """Ask every rule and put the answers together."""
     answers = [(rule, with_trials(rule, rule.check(picture), picture)) for rule in RULES]
     fired = [(rule, answer) for rule, answer in answers if isinstance(answer, Fired)]
-    worth = sorted((pair for pair in fired if _worth(pair[1], picture)), key=lambda pair: _rank(*pair))
+    worth = sorted(
+        (pair for pair in fired if pair[0].proven and _worth(pair[1], picture)), key=lambda pair: _rank(*pair)
+    )
     notes = [pair for pair in fired if pair not in worth] + worth[MAX_FINDINGS:]
     findings = tuple(_finding(rule, answer) for rule, answer in worth[:MAX_FINDINGS])
     conclusive = bool(findings) or picture.step is not None
@@ -77,10 +81,10 @@ def _worth(answer: Fired, picture: Picture) -> bool:
 def _rank(rule: Rule, answer: Fired) -> tuple[bool, bool, float, bool, bool]:
     """Known cost before unknown, more before less, sure before not, causes before doubts of the measurement.
 
-    A measurement known to be at fault comes before all: the other numbers rest on it.
+    A measurement known to be at fault comes before all: the other numbers rest on it. A trace at fault was set aside.
     """
     cost, sure, doubt = answer.recoverable_tok_s, answer.status == "confirmed", rule.code.startswith("L")
-    return (not (doubt and sure), cost is None, -(cost or 0.0), not sure, doubt)
+    return (not (doubt and sure) or rule.code == SET_ASIDE, cost is None, -(cost or 0.0), not sure, doubt)
 
 
 def _finding(rule: Rule, answer: Fired) -> view.Finding:
@@ -105,6 +109,10 @@ def _cite(line: Observation) -> view.Cited:
 
 def _note(rule: Rule, answer: Fired) -> view.Cited:
     cost = answer.recoverable_tok_s
+    if not rule.proven:
+        return view.Cited(
+            f"{rule.code} {rule.codename}: {answer.headline} (a note: no capture has proven this rule yet)"
+        )
     worth = "" if cost is None else f" (about {units.tok_s(cost)}, under a tenth of the load)"
     return view.Cited(f"{rule.code} {rule.codename}: {answer.headline}{worth}")
 
