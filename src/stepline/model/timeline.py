@@ -1,6 +1,6 @@
 """When what happened: the profiler's intervals and the plateaus of offered load that a log shows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -77,6 +77,12 @@ def plateaus(run: Run) -> tuple[Plateau, ...]:
     # A lone line between levels is a ramp; in a short excerpt it is all there is.
     kept = [group for group in groups if len(group) > 1] or groups
     return tuple(_plateau(group, ranks, run, profiles) for group in kept)
+
+
+def log_span(logged: Sequence[Plateau]) -> Interval | None:
+    """From the first plateau's start to the last one's end; None when the log carries no times."""
+    times = [plateau.time for plateau in logged if plateau.time is not None]
+    return Interval(min(t.start_s for t in times), max(t.end_s for t in times)) if times else None
 
 
 def _same_load(group: list[DecodeReport], report: DecodeReport) -> bool:
