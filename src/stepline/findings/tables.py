@@ -16,7 +16,7 @@ def kernels(picture: Picture) -> tuple[KernelView, ...]:
         return ()
     return tuple(
         KernelView(
-            name=kernel.name[:KERNEL_NAME],
+            name=kernel.name if len(kernel.name) <= KERNEL_NAME else f"{kernel.name[:KERNEL_NAME]}…",
             component=kernel.component,
             busy_ms=kernel.busy_ms,
             per_step=kernel.per_step,

@@ -5,11 +5,12 @@ from typing import Any
 import msgspec
 
 from stepline.findings.diagnosis import Diagnosis
+from stepline.report.bounded import bounded
 
 
 def to_json(diagnosis: Diagnosis) -> str:
-    """Indented JSON; null is not known, never zero."""
-    return msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode()
+    """Indented JSON; null is not known, never zero. Strings and lists are cut as in every report."""
+    return msgspec.json.format(msgspec.json.encode(bounded(diagnosis)), indent=2).decode()
 
 
 def schema() -> dict[str, Any]:

@@ -1,0 +1,41 @@
+"""A diagnosis that is safe to draw: every string short, printable and on one line, every list bounded.
+
+Names of models, kernels and files come from servers and files that nobody vouches for: they may be ten megabytes
+long, move a terminal's cursor, or turn the reading direction round.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+
+from stepline.findings.diagnosis import Diagnosis
+
+TEXT = 500
+"""Characters of one string; the longest sentence of stepline's own over all labelled cases has 167."""
+ITEMS = 120
+"""Entries of one list: the bins of a timeline."""
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+")
+
+
+def bounded(diagnosis: Diagnosis) -> Diagnosis:
+    """The same diagnosis with its strings and lists cut to what a report can hold."""
+    return msgspec.convert(_cut(msgspec.to_builtins(diagnosis)), Diagnosis)
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, dict):
+        return {_cut(key): _cut(content) for key, content in list(value.items())[:ITEMS]}
+    if isinstance(value, list | tuple):
+        kept = [_cut(item) for item in value[:ITEMS]]
+        if len(value) > ITEMS and all(isinstance(item, str) for item in value):
+            kept[-1] = f"and {len(value) - ITEMS + 1} more"
+        return kept
+    return value
+
+
+def _text(text: str) -> str:
+    shown = _UNSEEN.sub(" ", text[:TEXT])
+    return f"{shown}…" if len(text) > TEXT else shown
