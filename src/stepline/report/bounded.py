@@ -18,24 +18,20 @@ ITEMS = 120
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+")
 
 
-def bounded(diagnosis: Diagnosis) -> Diagnosis:
-    """The same diagnosis with its strings and lists cut to what a report can hold."""
-    return msgspec.convert(_cut(msgspec.to_builtins(diagnosis)), Diagnosis)
+def bounded(diagnosis: Diagnosis, text: int = TEXT) -> Diagnosis:
+    """The same diagnosis with its lists cut to `ITEMS` entries and its strings to `text` characters."""
+    return msgspec.convert(_cut(msgspec.to_builtins(diagnosis), text), Diagnosis)
 
 
-def _cut(value: Any) -> Any:
+def _cut(value: Any, text: int) -> Any:
     if isinstance(value, str):
-        return _text(value)
+        shown = _UNSEEN.sub(" ", value[:text])
+        return f"{shown}…" if len(value) > text else shown
     if isinstance(value, dict):
-        return {_cut(key): _cut(content) for key, content in list(value.items())[:ITEMS]}
+        return {_cut(key, text): _cut(content, text) for key, content in list(value.items())[:ITEMS]}
     if isinstance(value, list | tuple):
-        kept = [_cut(item) for item in value[:ITEMS]]
+        kept = [_cut(item, text) for item in value[:ITEMS]]
         if len(value) > ITEMS and all(isinstance(item, str) for item in value):
             kept[-1] = f"and {len(value) - ITEMS + 1} more"
         return kept
     return value
-
-
-def _text(text: str) -> str:
-    shown = _UNSEEN.sub(" ", text[:TEXT])
-    return f"{shown}…" if len(text) > TEXT else shown

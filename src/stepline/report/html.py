@@ -15,10 +15,19 @@ from stepline.report import charts, lines
 from stepline.report.bounded import bounded
 from stepline.report.waterfall import waterfall
 
+LARGEST = 1_500_000
+"""Bytes of a page that a mail system takes without a question."""
+SHORT = 80
+"""Characters of each string where whole ones would make the page larger: no honest capture comes near."""
+
 
 def page(diagnosis: Diagnosis) -> str:
-    """The whole report as an HTML document."""
-    diagnosis = bounded(diagnosis)
+    """The whole report as an HTML document of at most `LARGEST` bytes."""
+    whole = _render(bounded(diagnosis))
+    return whole if len(whole.encode()) <= LARGEST else _render(bounded(diagnosis, SHORT))
+
+
+def _render(diagnosis: Diagnosis) -> str:
     environment = Environment(
         loader=PackageLoader("stepline.report"),
         autoescape=True,
