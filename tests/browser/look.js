@@ -1,4 +1,5 @@
-// Opens pages in Chromium at the width of a desk and of a phone, in light and dark, and prints what is wrong as JSON.
+// Opens pages in Chromium, light at the width of a desk and dark at that of a phone, and prints what is wrong as JSON.
+// SHOTS is a folder for pictures of the first screen and of the whole page, or - for none.
 // node look.js CHROMIUM SHOTS PAGE...   (playwright-core and axe-core resolve from the working folder)
 const { createRequire } = require("module");
 const path = require("path");
@@ -40,7 +41,7 @@ async function look(browser, page, width, colorScheme) {
   const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
   const results = [];
   for (const page of pages)
-    for (const [width, scheme] of [[1280, "light"], [1280, "dark"], [390, "light"], [390, "dark"]])
+    for (const [width, scheme] of [[1280, "light"], [390, "dark"]])
       results.push(await look(browser, page, width, scheme));
   await browser.close();
   console.log(JSON.stringify(results));
