@@ -31,7 +31,7 @@ def _screen(folder, **setup):
          ("try raise the cap", "prove diagnose two captures")),
         (DATA / "h200-sglang" / "nograph", "Decode runs without CUDA graphs", "+3,755 tok/s", "905 decode passes",
          ("try remove --disable-cuda-graph", "prove diagnose two captures")),
-        (RECORDED / "founding-case", "as work over the configured context", "+11,723 tok/s", "the step grows by 0.716 ms",
+        (RECORDED / "founding-case", "as work over the configured context", "+11,723 tok/s", "the step grows by 0.71",
          ("try lower the configured context", "prove")),
     ],
     ids=["cap8", "nograph", "v4_torch_1m"],
