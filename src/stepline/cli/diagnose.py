@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from stepline.cli.live_arguments import add_live_arguments
 from stepline.cli.output import add_output_arguments, deliver
 from stepline.errors import SteplineError, UsageError
 from stepline.evidence.run import ReadingDoubt, Run
@@ -14,14 +15,18 @@ from stepline.facts.hardware import find_gpu
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.model.assess import assess
-from stepline.model.picture import Setup
+from stepline.model.picture import Picture, Setup
+from stepline.sources.address import is_url
 from stepline.sources.read import TRACE_KIND, read, trace_files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `diagnose`."""
     parser.add_argument(
-        "targets", nargs="+", metavar="TARGET", help="files and folders of evidence, recognised by content"
+        "targets",
+        nargs="+",
+        metavar="TARGET",
+        help="a server's URL, or files and folders of evidence, recognised by content",
     )
     parser.add_argument("--model", help="config.json, model folder, or the name of a bundled model")
     parser.add_argument("--gpu", help="GPU name, for example h200 or rtx-pro-6000")
@@ -30,22 +35,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dp", type=int, help="data-parallel size")
     parser.add_argument("--pp", type=int, help="pipeline-parallel size")
     parser.add_argument("--context-length", type=int, help="context in tokens, where no evidence says it")
+    add_live_arguments(parser)
+    parser.add_argument("--save", metavar="DIR", help="keep what a live server said and how it was driven")
     add_output_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, assess, diagnose, report."""
-    for target in args.targets:
-        if target.startswith(("http://", "https://")):
+    if any(is_url(target) for target in args.targets):
+        if len(args.targets) > 1:
             raise UsageError(
-                f"{target}: this release reads recorded evidence; save the server's log, /server_info and /metrics"
+                "give one server's URL alone; recorded evidence of it is found or given with --log"
             )
+        from stepline.cli.live import diagnose_server  # noqa: PLC0415  # load and HTTP, only for a live server
+
+        check(args)
+        return deliver(diagnose_server(args.targets[0], args), args)
     return deliver(diagnose_paths(args.targets, args), args)
 
 
 def diagnose_paths(targets: list[str], args: argparse.Namespace) -> Diagnosis:
     """The diagnosis of files and folders under the settings of the command line."""
-    _check(args)
+    check(args)
+    return diagnose(picture_of(targets, args))
+
+
+def picture_of(targets: list[str], args: argparse.Namespace) -> Picture:
+    """Everything that files and folders say, as rules see it."""
     evidence = _with_trace(read(targets), targets, args)
     setup = Setup(
         model=args.model,
@@ -60,10 +76,10 @@ def diagnose_paths(targets: list[str], args: argparse.Namespace) -> Diagnosis:
         evidence = _with_model(evidence, args.model)
     if not args.quiet and sys.stderr.isatty():
         print(f"read {len(evidence.files)} files", file=sys.stderr)
-    return diagnose(assess(evidence, setup))
+    return assess(evidence, setup)
 
 
-def _check(args: argparse.Namespace) -> None:
+def check(args: argparse.Namespace) -> None:
     """Refuse a command line that cannot be right before anything is read.
 
     Raises:

@@ -5,6 +5,7 @@ from stepline.findings.outcome import Rule
 from stepline.findings.rules import (
     attention_occupancy,
     batch_capped,
+    client_bound,
     cold_start,
     context_capacity_work,
     cuda_graph_off,
@@ -20,6 +21,7 @@ from stepline.findings.rules import (
 )
 
 RULES: tuple[Rule, ...] = (
+    client_bound.RULE,
     prefix_cache_distortion.RULE,
     cold_start.RULE,
     queue_not_decode.RULE,

@@ -26,7 +26,16 @@ from stepline.model.picture import (
     Target,
     floor_of,
 )
-from stepline.model.points import CLIENT_GAP, INTERVAL, TPOT, WINDOW, WINDOW_FILLED, best_points, point_at
+from stepline.model.points import (
+    CLIENT_GAP,
+    INTERVAL,
+    STRETCH,
+    TPOT,
+    WINDOW,
+    WINDOW_FILLED,
+    best_points,
+    point_at,
+)
 from stepline.model.target import find_target
 from stepline.model.timeline import Plateau, log_span, plateaus
 from stepline.model.traced import traced_step
@@ -199,6 +208,8 @@ def _step_at(point: LawPoint, instrument: str, windows: Windows) -> Step:
         disturbance = "the start of the window was not seen: a prefill or a gap may be inside"
     elif instrument in (WINDOW, WINDOW_FILLED):
         disturbance = "none seen: windows with prefill, batch changes or the profiler inside were left out"
+    elif instrument == STRETCH:
+        disturbance = "front end and network are inside, averaged away; no prompt was computed meanwhile"
     elif instrument == CLIENT_GAP:
         disturbance = "front end and network are inside; a median holds no prefill"
     else:

@@ -28,6 +28,7 @@ References:
 from stepline import units
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Outcome, Proof, Rival, Rule, Try
 from stepline.model.picture import Picture
+from stepline.model.scrapes import over_recording
 
 WORTH = 0.3
 """Cached share from which prefill is shortened beyond what unique prompts allow: those hit 0 to 0.1 % (chat templates
@@ -59,7 +60,7 @@ def check(picture: Picture) -> Outcome:
 
 
 def cached_share(picture: Picture) -> tuple[float | None, str]:
-    """Cached share of the prompt tokens at the load, and its instrument: client, log, counters since start."""
+    """Cached share of the prompt tokens at the load, and its instrument: client, log, counters."""
     load = picture.load
     for level in picture.run.levels:
         if level.cached_share is not None and load is not None and level.concurrency == load.concurrency:
@@ -68,11 +69,11 @@ def cached_share(picture: Picture) -> tuple[float | None, str]:
         total = plateau.prefill_tokens + plateau.cached_tokens
         if load is not None and plateau.running == load.running and total:
             return plateau.cached_tokens / total, "prefill lines at this load"
-    for scrape in picture.run.metrics:
-        if scrape.prefill_tokens is not None and scrape.cached_tokens is not None:
-            total_tokens = scrape.prefill_tokens + scrape.cached_tokens
-            if total_tokens:
-                return scrape.cached_tokens / total_tokens, "counters since start"
+    counted = over_recording(picture.run)
+    if counted is not None and counted.prefill_tokens is not None and counted.cached_tokens is not None:
+        total_tokens = counted.prefill_tokens + counted.cached_tokens
+        if total_tokens:
+            return counted.cached_tokens / total_tokens, "the engine's counters"
     return None, ""
 
 
