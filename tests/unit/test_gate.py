@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ def gate(folder: Path, **settings: str) -> tuple[int, dict[str, str], str]:
         "GITHUB_OUTPUT": str(outputs),
         "GITHUB_STEP_SUMMARY": str(summary),
         "RUNNER_TEMP": str(folder),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         **settings,
     }
     done = subprocess.run(

@@ -116,7 +116,16 @@ def _with_trace(evidence: Run, targets: list[str], args: argparse.Namespace) -> 
     except SteplineError as error:
         doubt = ReadingDoubt(topic="trace", text=f"the trace was left out: {error}")
         return msgspec.structs.replace(evidence, doubts=(*evidence.doubts, doubt))
-    return msgspec.structs.replace(evidence, trace=summary)
+    ranks = tuple(msgspec.structs.replace(rank, file=_named(rank.file, targets)) for rank in summary.ranks)
+    return msgspec.structs.replace(evidence, trace=msgspec.structs.replace(summary, ranks=ranks))
+
+
+def _named(file: str, targets: list[str]) -> str:
+    """A trace's name as other evidence is named: within its target, without the folders of this machine."""
+    for target in map(Path, targets):
+        if target.is_dir() and Path(file).is_relative_to(target):
+            return str(Path(file).relative_to(target))
+    return Path(file).name
 
 
 def _with_model(evidence: Run, path: str) -> Run:

@@ -22,8 +22,10 @@ from stepline.sources.load.level import LevelPlan, LevelResult
 WATCH_S = 2.0
 """Long enough for two scrapes a second apart to show tokens being made."""
 MAX_WATCH_S = 60.0
-WARM_UP = LevelPlan(concurrency=2, input_tokens=64, output_tokens=16, seconds=8.0)
-"""Compiles and allocates what first requests do; ends when the server has answered each stream a few times."""
+WARM_UP = LevelPlan(concurrency=2, input_tokens=64, output_tokens=8, seconds=1.5)
+"""Compiles and allocates what first requests do."""
+WARM_UPS = 20
+"""Rounds until a server has answered: half a minute is what first kernels take to compile where none is cached."""
 
 
 def diagnose_server(url: str, args: argparse.Namespace) -> Diagnosis:
@@ -111,7 +113,7 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
     profile = "; a profile may freeze it for 2 to 44 s" if limits.profile else ""
     tell(f"about to load it with up to {most} streams, at most {limits.budget_s:.0f} s{profile}")
     deadline = time.monotonic() + limits.budget_s
-    session.warm_up(WARM_UP)
+    _warm_up(session, tell)
     done: tuple[Experiment, ...] = ()
     picture: Picture | None = None
     found: Diagnosis | None = None
@@ -140,6 +142,14 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
         except UnreadableEvidence:
             continue  # nothing readable yet, such as a first level in which everything failed
         found = diagnose(picture)
+
+
+def _warm_up(session: Session, tell: "_Teller") -> None:
+    for _ in range(WARM_UPS):
+        result = session.warm_up(WARM_UP)
+        if result.level.requests or result.level.failed:
+            return
+    tell("no answer while warming up; measuring all the same")
 
 
 def _plan(step: Experiment, number: int) -> LevelPlan:

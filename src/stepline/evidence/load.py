@@ -54,6 +54,7 @@ class LoadLevel(msgspec.Struct, frozen=True, kw_only=True):
     tpot_ms: float | None = None
     ttft_ms: float | None = None
     itl_ms: float | None = None
+    """Gap between tokens; stepline's own client gives the median, which holds no prefill of others."""
     e2e_ms: float | None = None
     requests: int | None = None
     failed: int | None = None

@@ -6,8 +6,10 @@ from stepline import __version__, units
 from stepline.evidence.origin import Sourced
 from stepline.evidence.run import Run
 from stepline.findings import diagnosis as view
+from stepline.findings import tables
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Rule
 from stepline.findings.registry import RULES
+from stepline.findings.timeline import timeline
 from stepline.findings.tried import with_trials
 from stepline.model.assess import law_or_none
 from stepline.model.drift import find_drift
@@ -42,6 +44,7 @@ def diagnose(picture: Picture) -> view.Diagnosis:
         step=_step(picture),
         life=_life(picture),
         accounting=_accounting(picture),
+        accounted=_accounted(picture),
         unexplained_ms=_unexplained(picture),
         phases=view.PhasesView(
             queue=picture.phases.queue_ms,
@@ -66,6 +69,10 @@ def diagnose(picture: Picture) -> view.Diagnosis:
             if isinstance(answer, CannotTell)
         ),
         doubts=tuple(view.Doubt(topic=doubt.topic, text=doubt.text) for doubt in picture.doubts),
+        kernels=tables.kernels(picture),
+        levels=tables.levels(picture),
+        levers=tables.levers(picture),
+        timeline=timeline(picture),
         provenance=_provenance(picture),
     )
 
@@ -203,6 +210,11 @@ def _step(picture: Picture) -> view.StepView | None:
             typical_ms=None if floors.typical is None else floors.typical.ms,
             used=floors.used,
             not_counted=floors.expected.not_counted,
+            parts=tuple(
+                view.FloorPart(component=part.name, ms=part.ms, bytes=part.bytes, bound=part.bound)
+                for part in floors.here.components
+            ),
+            collective_ms=floors.here.collectives.ms,
         )
     return view.StepView(
         running=step.running,
@@ -213,6 +225,7 @@ def _step(picture: Picture) -> view.StepView | None:
         disturbance=step.disturbance,
         interval=_span(step.interval),
         floor=floor,
+        floor_missing=picture.floors_missing,
         gap=picture.gap,
         law=_law(picture.law, picture),
     )
@@ -226,7 +239,11 @@ def _law(law: StepLaw | NoLaw, picture: Picture) -> view.LawView:
     expected = None if picture.floors is None else picture.floors.expected_per_request_ms
     if isinstance(law, NoLaw):
         return view.LawView(
-            instrument="", points=points, refused=law.reason, expected_per_request_ms=expected
+            instrument="",
+            points=points,
+            refused=law.reason,
+            curve=_curve(law, picture),
+            expected_per_request_ms=expected,
         )
     return view.LawView(
         instrument=law.instrument,
@@ -237,8 +254,31 @@ def _law(law: StepLaw | NoLaw, picture: Picture) -> view.LawView:
         ceiling_tok_s=law.ceiling_tok_s,
         fixed_interval=_span(law.fixed_interval),
         interval=_span(law.per_request_interval),
+        curve=_curve(law, picture),
         expected_per_request_ms=expected,
     )
+
+
+def _curve(law: StepLaw | NoLaw, picture: Picture) -> tuple[view.LawCurvePoint, ...]:
+    """Nine points are enough for the bend of the interval and of the floor."""
+    largest = max((point.running for point in law.points), default=0.0)
+    if largest == 0:
+        return ()
+    told = law if isinstance(law, StepLaw) else None
+    used = None if picture.floors is None else picture.floors.used
+    points = []
+    for eighth in range(9):
+        running = largest * eighth / 8
+        floor = None if used is None or running == 0 else picture.floor_at(running, used)
+        points.append(
+            view.LawCurvePoint(
+                running=running,
+                step_ms=None if told is None else told.step_ms(running),
+                interval=None if told is None else _span(told.step_interval(running)),
+                floor_ms=None if floor is None else floor.total_ms,
+            )
+        )
+    return tuple(points)
 
 
 def _span(interval: Interval | None) -> view.Span | None:
@@ -330,6 +370,19 @@ def _traced_accounting(traced: TracedStep, wall_ms: float) -> tuple[view.Account
         )
     )
     return tuple(lines)
+
+
+def _accounted(picture: Picture) -> view.Accounted | None:
+    """The wall and the floor that belong to the accounting's batch."""
+    traced, step, floors = picture.traced, picture.step, picture.floors
+    if traced is not None and traced.wall_ms is not None and traced.group.batch is not None:
+        batch = traced.group.batch
+        floor = None if floors is None else picture.floor_at(batch, floors.used)
+        least = None if floor is None else floor.total_ms
+        return view.Accounted(running=batch, wall_ms=traced.wall_ms, floor_ms=least)
+    if step is None or floors is None:
+        return None
+    return view.Accounted(running=step.running, wall_ms=step.measured_ms, floor_ms=floors.here.total_ms)
 
 
 def _unexplained(picture: Picture) -> float | None:

@@ -15,7 +15,7 @@ from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.model.client import overtaxed
-from stepline.model.timeline import Plateau
+from stepline.model.timeline import Plateau, upper_quartile
 
 LITTLE_TOLERANCE = 0.15
 """Share of the streams that Little's law may miss. Undisturbed levels of the four H200 captures miss 1 to 10 %
@@ -94,7 +94,7 @@ RAMP = 0.25
 
 
 class Gauges(NamedTuple):
-    """Medians of what the engine's gauges said while a level ran."""
+    """What the engine's gauges said while a level ran: the upper quartile, since streams come and go in between."""
 
     running: float
     queued: float | None
@@ -111,8 +111,8 @@ def _gauges(level: LoadLevel, scrapes: Sequence[EngineMetrics]) -> Gauges | None
         return None
     queued = [scrape.queued for scrape in inside if scrape.queued is not None]
     return Gauges(
-        running=statistics.median(scrape.running or 0.0 for scrape in inside),
-        queued=statistics.median(queued) if queued else None,
+        running=upper_quartile([scrape.running or 0.0 for scrape in inside]),
+        queued=upper_quartile(queued) if queued else None,
         origin=inside[0].origin,
     )
 

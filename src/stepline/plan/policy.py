@@ -4,7 +4,7 @@
 2. A middle level: three points make a law that can be refused.
 3. The heaviest level again while its step is not known to 3 %.
 4. A short profile at the load, when the step is longer than healthy servers take or a cause is only suspected.
-5. A longer context at the middle level, when the step grows by the request beyond the floor and no trace says why.
+5. Another context at the middle level, when a long step has no cause yet or one that grows with the request.
 """
 
 import math
@@ -35,8 +35,11 @@ FIRST_STEP_MS = 10.0
 TRACE_STEPS = 8
 TRACE_S = 12.0
 """Two seconds of load, the steps, and the writing of the trace (2 to 5 s on the H200 captures)."""
-LONGER = 4
-"""Factor of the longer context: enough to tell a slope in L from the noise of a step, still short prompts."""
+OTHER = 4
+"""Factor between the two contexts: enough to tell a slope in L from the noise of a step, still short prompts."""
+LONG = 8192
+"""Prompts from which the other context is the shorter one: four times as long would cost the server minutes."""
+MIN_PROMPT = 64
 
 
 def next_experiment(
@@ -62,8 +65,8 @@ def outline(limits: Limits) -> tuple[Experiment, ...]:
         sweep = (*sweep, step)
     heaviest = max(experiment.concurrency for experiment in sweep)
     maybe = [_profiled(limits, heaviest, FIRST_STEP_MS)] if limits.profile else []
-    if longer := _longer(limits, sweep):
-        maybe.append(longer)
+    if other := _other(limits, sweep):
+        maybe.append(other)
     return (*sweep, *maybe)
 
 
@@ -137,25 +140,27 @@ def _profile(
         return None
     if any(experiment.kind == "profile" for experiment in done) or picture.step is None:
         return None
-    typical = None if picture.floors is None else picture.floors.typical
-    slow = typical is None or picture.step.measured_ms > HEALTHY * typical.ms
     in_step = [f for f in diagnosis.findings if f.code[0] in "HKC"]
     open_cause = any(finding.status == "suspected" for finding in in_step)
-    if not (
-        open_cause or (slow and not any(finding.status == "confirmed" for finding in diagnosis.findings))
-    ):
+    if not (open_cause or (_slow(picture) and not any(f.status == "confirmed" for f in diagnosis.findings))):
         return None
     return _profiled(limits, round(picture.load.running), picture.step.measured_ms)
 
 
 def _profiled(limits: Limits, running: int, step_ms: float) -> Experiment:
+    """All streams answer until the trace is written: a prompt inside it would be traced in place of decode steps."""
+    seconds = TRACE_S + 4 * TRACE_STEPS * step_ms / 1000
+    prompt = _fitted(limits, limits.input_tokens)
+    room = (
+        math.inf if limits.context_tokens is None else limits.context_tokens - prompt - limits.output_tokens
+    )
     return Experiment(
         kind="profile",
         concurrency=max(1, running),
-        input_tokens=_fitted(limits, limits.input_tokens),
+        input_tokens=prompt,
         output_tokens=limits.output_tokens,
-        together_tokens=0,
-        seconds=TRACE_S + 4 * TRACE_STEPS * step_ms / 1000,
+        together_tokens=round(max(0, min(room, 1000 * seconds / step_ms))),
+        seconds=seconds,
         decides="where the step's time goes on the GPU, and how much of it the GPU waits",
         steps=TRACE_STEPS,
     )
@@ -164,29 +169,38 @@ def _profiled(limits: Limits, running: int, step_ms: float) -> Experiment:
 def _context(
     picture: Picture | None, diagnosis: Diagnosis | None, done: tuple[Experiment, ...], limits: Limits
 ) -> Experiment | None:
-    if picture is None or diagnosis is None or limits.concurrency:
+    """Another context, where the step is too long and nothing so far says what for."""
+    if picture is None or diagnosis is None or picture.step is None:
         return None
     if len({experiment.input_tokens for experiment in done}) > 1:
         return None
+    found = diagnosis.findings
     grows = any(
-        finding.code in ("K401", "K402", "K403") and finding.status == "suspected"
-        for finding in diagnosis.findings
+        finding.code in ("K401", "K402", "K403") and finding.status == "suspected" for finding in found
     )
-    return _longer(limits, done) if grows else None
+    return _other(limits, done) if grows or (_slow(picture) and not found) else None
 
 
-def _longer(limits: Limits, done: tuple[Experiment, ...]) -> Experiment | None:
-    """The middle level at a longer context, or None where the server takes none."""
+def _slow(picture: Picture) -> bool:
+    """True when the step is longer than healthy servers take, or nobody can say what those take."""
+    typical = None if picture.floors is None else picture.floors.typical
+    return picture.step is not None and (typical is None or picture.step.measured_ms > HEALTHY * typical.ms)
+
+
+def _other(limits: Limits, done: tuple[Experiment, ...]) -> Experiment | None:
+    """The middle level at a longer context, or at a shorter one where the server takes no longer."""
     driven = sorted(_levels(done))
     middle = driven[len(driven) // 2]
     base = next(e for e in done if e.kind == "level" and e.concurrency == middle)
-    longer = _fitted(limits, LONGER * base.input_tokens)
-    if longer < 2 * base.input_tokens:
+    longer = _fitted(limits, OTHER * base.input_tokens)
+    fits = base.input_tokens < LONG and longer >= OTHER * base.input_tokens
+    other = longer if fits else base.input_tokens // OTHER
+    if other < MIN_PROMPT:
         return None
     return Experiment(
         kind="level",
         concurrency=middle,
-        input_tokens=longer,
+        input_tokens=other,
         output_tokens=base.output_tokens,
         together_tokens=base.together_tokens,
         seconds=base.seconds,
@@ -218,13 +232,16 @@ def _level(picture: Picture | None, limits: Limits, concurrency: int, decides: s
 
 
 def _expected_step_ms(picture: Picture | None, concurrency: int) -> float:
-    """Between measured points on the line between them; beyond the widest in proportion, up to four times its step."""
+    """Between measured points on the line between them; beyond the widest up to twice its step.
+
+    Guessed too short, a level shows too few answers and is driven again with the step then known.
+    """
     if picture is None or not picture.law.points:
         return FIRST_STEP_MS
     points = sorted(picture.law.points, key=lambda point: point.running)
     widest = points[-1]
     if concurrency >= widest.running:
-        return widest.step_ms * min(4.0, concurrency / widest.running)
+        return widest.step_ms * min(2.0, concurrency / widest.running)
     above = next(point for point in points if point.running >= concurrency)
     below = [point for point in points if point.running < concurrency]
     if not below:

@@ -3,7 +3,7 @@
 from stepline import units
 from stepline.findings.comparison import Comparison
 from stepline.report.comparison_text import component, drifts, groups, knob, needed, predicted, span
-from stepline.report.markdown import bullets, plain, table
+from stepline.report.markdown_text import bullets, plain, table
 
 MARKS = {"better": "🟢", "worse": "🔴", "same": "⚪", "inconclusive": "🟡"}
 

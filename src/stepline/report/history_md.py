@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from stepline import units
 from stepline.findings.history import Effect, History
 from stepline.report.comparison_text import span
-from stepline.report.markdown import bullets, plain, table
+from stepline.report.markdown_text import bullets, plain, table
 
 
 def to_markdown(history: History) -> str:

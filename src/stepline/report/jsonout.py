@@ -7,6 +7,7 @@ import msgspec
 from stepline.findings.comparison import Comparison
 from stepline.findings.diagnosis import Diagnosis
 from stepline.findings.history import History
+from stepline.report.bounded import bounded
 
 SCHEMAS: dict[str, type[msgspec.Struct]] = {
     "diagnosis": Diagnosis,
@@ -16,8 +17,8 @@ SCHEMAS: dict[str, type[msgspec.Struct]] = {
 
 
 def to_json(result: msgspec.Struct) -> str:
-    """Indented JSON; null is not known, never zero."""
-    return msgspec.json.format(msgspec.json.encode(result), indent=2).decode()
+    """Indented JSON; null is not known, never zero. Strings and lists are cut as in every report."""
+    return msgspec.json.format(msgspec.json.encode(bounded(result)), indent=2).decode()
 
 
 def schema(name: str = "diagnosis") -> dict[str, Any]:

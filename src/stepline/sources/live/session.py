@@ -25,7 +25,7 @@ from stepline.sources.live.process import find_local
 from stepline.sources.live.scraper import Scraper
 from stepline.sources.load.dialect import Dialect
 from stepline.sources.load.drive import run_level
-from stepline.sources.load.level import Address, LevelPlan, LevelResult
+from stepline.sources.load.level import Address, LevelPlan, LevelResult, Progress
 from stepline.sources.redact import redact
 from stepline.sources.surface import Found
 
@@ -34,8 +34,10 @@ ENGINES = (sglang.find, vllm.find, openai_surface.find)
 """In the order they are asked: an engine's own routes before those that all of them share."""
 _LOG_FILE = "server.log"
 _CONFIG_FILE = "config.json"
-_PREROLL_S = 2.0
-"""Long enough for the prompts to pass before the profiler starts."""
+_SETTLE_S = 1.0
+"""Where no route counts requests: an engine notices a closed connection within some steps."""
+_IDLE_WAIT_S = 10.0
+"""Others may use the server too, so this ends."""
 _TRACED_S = 2.0
 """Longest trace of an engine that does not count steps itself: every traced second is tens of MB."""
 _TRACE_WAIT_S = 60.0
@@ -131,6 +133,7 @@ class Session:
     def level(self, plan: LevelPlan, why: str) -> LevelResult:
         """Drive one level and keep what came of it."""
         dialect = self._settled()
+        self._wait_idle()
         if self._scraper is not None:
             self._scraper.scrape()
         result = _run(run_level(self.address, dialect, plan))
@@ -140,6 +143,16 @@ class Session:
         append_level(self.folder, LevelRecord(why=why, level=level, stretches=result.stretches))
         self.sync()
         return result
+
+    def _wait_idle(self) -> None:
+        """Wait for dropped requests to leave the engine: one of the level before would run in the next one's batch."""
+        if self.found.busy is None:
+            time.sleep(_SETTLE_S)
+            return
+        deadline = time.monotonic() + _IDLE_WAIT_S
+        with contextlib.suppress(Unreachable):
+            while self.found.busy(self.http) and time.monotonic() < deadline:
+                time.sleep(0.1)
 
     def warm_up(self, plan: LevelPlan) -> LevelResult:
         """Drive a level whose times are not kept: first requests compile and fill caches."""
@@ -167,9 +180,16 @@ class Session:
         before = set(folder.rglob("*.json.gz"))
         body = route.body(str(folder), steps) if route.body else None
 
-        async def loaded() -> Path | None:
-            load = asyncio.create_task(run_level(self.address, self._settled(), plan))
-            await asyncio.sleep(_PREROLL_S)
+        async def loaded(dialect: Dialect) -> Path | None:
+            full = asyncio.Event()
+
+            def look(progress: Progress) -> None:
+                if progress.decoding >= (plan.concurrency or 1):
+                    full.set()
+
+            load = asyncio.create_task(run_level(self.address, dialect, plan, on_progress=look))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(full.wait(), plan.seconds / 2)
             started = await asyncio.to_thread(self._post_quietly, "/start_profile", body)
             found = None
             if started and not route.stops_itself:
@@ -183,7 +203,9 @@ class Session:
             await asyncio.gather(load, return_exceptions=True)
             return found
 
-        trace = _run(loaded())
+        dialect = self._settled()
+        self._wait_idle()
+        trace = _run(loaded(dialect))
         self.sync()
         if trace is None:
             return None

@@ -60,7 +60,7 @@ def summarise(
         ttft_ms=_mean(ttft),
         ttft_p50_ms=_percentile(ttft, 50),
         ttft_p99_ms=_percentile(ttft, 99),
-        itl_ms=1000 * sum(gaps) / sum(gap_tokens) if sum(gap_tokens) else None,
+        itl_ms=_percentile([1000 * gap / n for gap, n in zip(gaps, gap_tokens, strict=True) if n], 50),
         chunk_gap_ms=1000 * sum(gaps) / len(gaps) if gaps else None,
         e2e_ms=_mean([1000 * (s.until - s.record.sent_s) for s in done if s.record.sent_s is not None]),
         requests=len(done),
