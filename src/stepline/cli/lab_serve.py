@@ -15,7 +15,7 @@ from stepline.lab.sim.faults import FAULTS, find_fault
 from stepline.lab.sim.serve import serve_until_stopped
 from stepline.lab.sim.start import start
 
-ENGINES = ("sglang",)
+ENGINES = ("sglang", "vllm")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -24,15 +24,16 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Host time to launch a layer's kernels one by one."""
     prefill_flops_share: float
     prefill_host_ms: float
-    chunk_ms_per_layer: float
-    """Least time of a later chunk of a long prompt."""
+    prefill_attention_share: float
+    prefill_flops_s_per_block: float
+    """What one thread block of prefill attention multiplies; a head and 128 new tokens make one."""
     prefill_eager_ms_per_layer: float
     front_in_ms: float
     """From the socket to the scheduler."""
     front_us_per_token: float
     """Front end's serial time for each token that leaves."""
     draft_ms: float
-    verify_flops_share: float
+    decode_flops_share: float
     step_jitter: float
     """Standard deviation of one step's factor."""
     hiccup_share: float
@@ -42,6 +43,14 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Standard deviation of a whole server's factor."""
     eager_spread: float
     """The same of its host's speed in launching kernels."""
+
+    idle_w: float
+    memory_w: float
+    """Power at full bandwidth above idle."""
+    tensor_w: float
+    """Power at the full tensor rate above idle."""
+    power_limit_w: float
+    sm_clock_mhz: float
 
 
 @cache

@@ -58,29 +58,30 @@ class Counters:
 
     def __init__(self) -> None:
         self.ttft, self.itl = Histogram(TTFT_BOUNDS), Histogram(ITL_BOUNDS)
+        self.output_gap = Histogram(ITL_BOUNDS)
+        """Gaps between a request's outputs, however many tokens each holds."""
         self.e2e, self.queue = Histogram(TTFT_BOUNDS), Histogram(TTFT_BOUNDS)
         self.step_tokens = Histogram(STEP_TOKEN_BOUNDS)
         self.received = self.answered = self.finished = 0
         self.prompt_tokens = self.generated = self.prefill_tokens = self.cached_tokens = (
             self.decode_tokens
         ) = 0
-        self.queried_tokens = 0
+        self.made = 0
         self.prefill_passes = {True: 0, False: 0}
         self.decode_passes = {True: 0, False: 0}
         self.retracted = 0
         self.drafts = self.draft_tokens = self.accepted = 0
-        self.busy_s = 0.0
         self._last: dict[str, float] = {}
 
     def forward(self, done: Forward) -> None:
         """Count one forward."""
-        self.busy_s += done.gpu_s
         passes = self.prefill_passes if done.kind == "prefill" else self.decode_passes
         passes[done.graph] += 1
         self.prefill_tokens += done.new_tokens
         self.cached_tokens += done.cached_tokens
         self.retracted += len(done.retracted)
         made = sum(tokens for _, tokens in done.made)
+        self.made += made
         if done.kind != "prefill":
             self.decode_tokens += made
         if done.drafted:
@@ -100,6 +101,7 @@ class Counters:
             self.answered += 1
         else:
             self.itl.add((at_s - last) / tokens, tokens)
+            self.output_gap.add(at_s - last)
         self._last[request.rid] = at_s
 
     def ended(self, request: Request, at_s: float) -> None:

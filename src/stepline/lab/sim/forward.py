@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 
 from stepline.lab.sim.prompt import Request
 
+Made = list[tuple[Request, int]]
+"""Requests that got tokens, and how many."""
+
 
 @dataclass(frozen=True, slots=True)
 class Forward:
@@ -14,13 +17,14 @@ class Forward:
     start_s: float
     end_s: float
     gpu_s: float
+    read_bytes: float
+    flops: float
     batch: int
     """Requests that decoded."""
     running_before: int
     """Requests that were decoding when a prefill began."""
     graph: bool
-    made: list[tuple[Request, int]] = field(default_factory=list)
-    """Requests that got tokens, and how many."""
+    made: Made = field(default_factory=list)
     finished: list[Request] = field(default_factory=list)
     retracted: list[Request] = field(default_factory=list)
     new_sequences: int = 0

@@ -1,6 +1,6 @@
 """Prompts and requests of the simulated engine; text is cut into pretended tokens, none is understood."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 BLOCK = 16
@@ -49,8 +49,8 @@ class Request:
     last_s: float | None = None
     steps: int = 0
     retractions: int = 0
-    owner: object = field(default=None, repr=False)
-    """Whoever submitted it."""
+    owner: "OnTokens | None" = field(default=None, repr=False)
+    """Called when tokens of it leave; None once nobody waits for them."""
 
     @property
     def wanted(self) -> int:
@@ -61,3 +61,7 @@ class Request:
     def done(self) -> bool:
         """All its tokens are made."""
         return self.made >= self.max_new
+
+
+OnTokens = Callable[[Request, int, float, int, bool], None]
+"""request, new tokens, when they left (seconds of the engine's clock), tokens so far, whether these were the last."""

@@ -6,7 +6,7 @@ A scheduler knows no clock: `step(now)` performs the next forward as of `now` an
 from collections import deque
 
 from stepline.lab.sim.cache import PrefixCache
-from stepline.lab.sim.forward import Forward
+from stepline.lab.sim.forward import Forward, Made
 from stepline.lab.sim.prompt import Request
 from stepline.lab.sim.settings import Settings
 from stepline.lab.sim.world import World
@@ -65,9 +65,9 @@ class Scheduler:
         self.used -= request.held
         request.held = 0
 
-    def emit(self, request: Request, end_s: float, made: list[tuple[Request, int]]) -> bool:
-        """Give a request the tokens of one step; True when it was its last."""
-        tokens = min(1 + self.world.accepted(), request.max_new - request.made)
+    def emit(self, request: Request, end_s: float, made: Made, *, verified: bool = True) -> bool:
+        """Give a request the tokens of one step, one of a prefill (`verified` False); True when it was its last."""
+        tokens = min(1 + (self.world.accepted() if verified else 0), request.max_new - request.made)
         request.made += tokens
         request.steps += 1
         request.first_s = end_s if request.first_s is None else request.first_s

@@ -10,15 +10,18 @@ from typing import Any
 import uvloop
 
 from stepline.errors import UsageError
-from stepline.lab.sim.counters import Counters
+from stepline.lab.sim.engine import Engine
 from stepline.lab.sim.http import Connection
 from stepline.lab.sim.live import Live
-from stepline.lab.sim.sglang.api import SglangApi
-from stepline.lab.sim.sglang.log import SglangLog, local_epoch
-from stepline.lab.sim.sglang.policy import SglangScheduler
 from stepline.lab.sim.start import Started
+from stepline.lab.sim.surfaces import Surface, surface
 
 HOST = "127.0.0.1"
+
+
+def local_epoch(now_s: float) -> float:
+    """The Unix time whose UTC reading is the local time at `now_s`, as engines stamp their logs."""
+    return now_s + (time.localtime(now_s).tm_gmtoff or 0)
 
 
 async def serve(
@@ -34,21 +37,16 @@ async def serve(
     Raises:
         UsageError: The port is taken.
     """
-    scheduler = started.scheduler
-    assert isinstance(scheduler, SglangScheduler)  # noqa: S101 - the only engine so far
-    live = Live(scheduler, started.front, Counters(), speed=speed)
-    epoch_s = local_epoch(time.time())
-    log = SglangLog(write, scheduler.settings, started.shape, started.gpu.memory_bytes, epoch_s)
-    live.on_forward.append(log.forward)
-    apis: list[SglangApi] = []
-    loop = asyncio.get_running_loop()
+    live = Live(Engine(started.scheduler, started.front), speed=speed)
+    faces: list[Surface] = []
     try:
-        server = await loop.create_server(lambda: Connection(apis[0]), HOST, port)
+        server = await asyncio.get_running_loop().create_server(lambda: Connection(faces[0]), HOST, port)
     except OSError as e:
         raise UsageError(f"cannot serve on port {port}: {e.strerror}") from e
     bound = server.sockets[0].getsockname()[1]
-    apis.append(SglangApi(live, scheduler, started.shape, log, (HOST, bound)))
-    log.startup(live.now(), HOST, bound)
+    epoch_s = local_epoch(time.time())
+    faces.append(surface(started, live, write, epoch_s=epoch_s, address=(HOST, bound)))
+    faces[0].startup()
     if ready:
         ready(bound)
     async with server:

@@ -26,6 +26,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     kv_bytes_per_token: float
     """All layers."""
     kv_heads: int
+    heads: int
+    """Query heads."""
     parameters_per_token: float
     """Weights that one token multiplies, head excluded."""
     head_parameters: float
@@ -107,6 +109,7 @@ def _shape(config: Mapping[str, Any], tp: int) -> Shape:
         embedding_bytes=0.0 if config.get("tie_word_embeddings") else 2.0 * head / tp,
         kv_bytes_per_token=2.0 * kv_width * layers / kv_ranks,
         kv_heads=max(1, kv_heads // tp),
+        heads=max(1, heads // tp),
         parameters_per_token=(attention * layers + dense + chosen * expert * expert_layers) / tp,
         head_parameters=head / tp,
         attention_flops_per_pair=pair * layers / tp,

@@ -8,17 +8,16 @@ import msgspec
 from stepline.errors import UsageError
 from stepline.facts.hardware import Gpu
 from stepline.lab.sim.calibration import load_calibration
-from stepline.lab.sim.faults import Fault
+from stepline.lab.sim.faults import SERVED, Base, Fault, Start
 from stepline.lab.sim.frontend import FrontEnd
 from stepline.lab.sim.scheduler import Scheduler
-from stepline.lab.sim.settings import Settings
+from stepline.lab.sim.settings import sglang_settings, vllm_settings
 from stepline.lab.sim.sglang.policy import SglangScheduler
 from stepline.lab.sim.shape import Shape, shape_of
-from stepline.lab.sim.world import Disturbance, World
+from stepline.lab.sim.vllm.policy import VllmScheduler
+from stepline.lab.sim.world import Disturbance, Work, World
 
-VERSIONS = {"sglang": "0.5.16"}
-_POOL_SHARE = 0.88
-"""Of the GPU's memory, weights and KV together, as engines take it by default."""
+ENGINES = {"sglang": (sglang_settings, SglangScheduler), "vllm": (vllm_settings, VllmScheduler)}
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -26,6 +25,7 @@ class Started(msgspec.Struct, frozen=True):
 
     scheduler: Scheduler
     front: FrontEnd
+    disturbance: Disturbance
     shape: Shape
     gpu: Gpu
 
@@ -40,6 +40,7 @@ def start(
     strength: int,
     seed: int,
     tp: int = 1,
+    base: Base = SERVED,
     changes: Mapping[str, Any] | None = None,
 ) -> Started:
     """Start an engine.
@@ -53,35 +54,29 @@ def start(
         strength: how strongly, 1 to 3.
         seed: of its noise and of this server's peculiarities.
         tp: ranks that share every layer.
+        base: the load that the fault is measured against; its step is filled in here.
         changes: settings other than the engine's defaults, before the fault.
 
     Raises:
         UsageError: The model does not fit the GPUs, or the engine has no simulation.
         UnknownFact: The model has parts that the simulation has no formula for.
     """
-    if engine not in VERSIONS:
-        raise UsageError(f"no simulation of {engine!r}; there is one of {', '.join(VERSIONS)}")
+    if engine not in ENGINES:
+        raise UsageError(f"no simulation of {engine!r}; there is one of {', '.join(ENGINES)}")
     shape = shape_of(config, tp)
-    pool = gpu.memory_bytes * _POOL_SHARE - shape.weight_bytes
-    tokens = int(pool / shape.kv_bytes_per_token)
-    if tokens < 4096:
-        raise UsageError(
-            f"{model} needs {shape.weight_bytes / 2**30:.0f} GiB a rank and leaves too little of {gpu.name}; "
-            "more ranks (--tp) or another GPU"
-        )
-    context = shape.positions
-    estimate = min(max(int(tokens / context * 512), 2048), 4096)
-    settings = Settings(
-        engine=engine,
-        version=VERSIONS[engine],
-        model=model,
-        gpu=gpu.name,
-        tp=tp,
-        context_length=context,
-        max_running=min(estimate, tokens // 2),
-        kv_tokens=tokens,
-        **(changes or {}),
+    defaults, scheduler = ENGINES[engine]
+    settings = defaults(model, gpu, shape, tp)
+    settings = msgspec.structs.replace(settings, **(changes or {}))
+    known = load_calibration()
+    healthy = World(shape, gpu, settings, Disturbance(), known, seed=seed)
+    step_ms = 1e3 * healthy.price(Work(decoding=1, live_tokens=600)).gpu_s
+    planned = Start(settings, Disturbance(), msgspec.structs.replace(base, step_ms=step_ms))
+    planted = fault.plant(planned, strength)
+    world = World(shape, gpu, planted.settings, planted.disturbance, known, seed=seed)
+    return Started(
+        scheduler(planted.settings, world),
+        FrontEnd(known, planted.disturbance),
+        planted.disturbance,
+        shape,
+        gpu,
     )
-    settings, disturbance = fault.plant((settings, Disturbance()), strength)
-    world = World(shape, gpu, settings, disturbance, load_calibration(), seed=seed)
-    return Started(SglangScheduler(settings, world), FrontEnd(load_calibration(), disturbance), shape, gpu)

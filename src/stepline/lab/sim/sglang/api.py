@@ -2,13 +2,13 @@
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
+from stepline.lab.sim.engine import Clocked
 from stepline.lab.sim.http import Call, Reply
-from stepline.lab.sim.live import Live
-from stepline.lab.sim.prompt import Prompt, Request, from_ids, from_text
+from stepline.lab.sim.prompt import OnTokens, Prompt, Request, from_ids, from_text
 from stepline.lab.sim.sglang import info, metrics
 from stepline.lab.sim.sglang.log import SglangLog
 from stepline.lab.sim.sglang.policy import SglangScheduler
@@ -22,16 +22,10 @@ _QUIET = {"/metrics", "/metrics/"}
 class SglangApi:
     """Answers calls; generation goes to `live`."""
 
-    def __init__(
-        self, live: Live, scheduler: SglangScheduler, shape: Shape, log: SglangLog, address: tuple[str, int]
-    ) -> None:
-        self._live, self._scheduler, self._shape, self._log, self._address = (
-            live,
-            scheduler,
-            shape,
-            log,
-            address,
-        )
+    def __init__(self, live: Clocked, shape: Shape, log: SglangLog, address: tuple[str, int]) -> None:
+        self._live, self._shape, self._log, self._address = live, shape, log, address
+        self._scheduler = cast("SglangScheduler", live.engine.scheduler)
+        live.engine.on_forward.append(log.forward)
         self._ids = itertools.count(1)
         self._responses = 0
         self._routes: dict[str, Callable[[Call, Reply], None]] = {
@@ -70,18 +64,34 @@ class SglangApi:
     def _model_info(self, _: Call, reply: Reply) -> None:
         reply.json(info.model_info(self._scheduler.settings))
 
-    def _server_info(self, _: Call, reply: Reply) -> None:
+    def info(self) -> dict[str, Any]:
+        """What `/server_info` answers."""
         host, port = self._address
-        reply.json(
-            info.server_info(
-                self._scheduler.settings,
-                self._shape,
-                host,
-                port,
-                throughput=self._log.throughput,
-                accept_length=self._log.accept_length,
-            )
+        return info.server_info(
+            self._scheduler.settings,
+            self._shape,
+            host,
+            port,
+            throughput=self._log.throughput,
+            accept_length=self._log.accept_length,
         )
+
+    def page(self) -> str:
+        """What `/metrics` answers."""
+        return metrics.render(
+            self._scheduler,
+            self._live.engine.counters,
+            throughput=self._log.throughput,
+            accept_length=self._log.accept_length,
+            responses=self._responses,
+        )
+
+    def startup(self) -> None:
+        """Log what a start logs, up to ready."""
+        self._log.startup(self._live.now(), *self._address)
+
+    def _server_info(self, _: Call, reply: Reply) -> None:
+        reply.json(self.info())
 
     def _models(self, _: Call, reply: Reply) -> None:
         one = self._scheduler.settings
@@ -89,14 +99,7 @@ class SglangApi:
         reply.json({"object": "list", "data": [card | {"parent": None, "max_model_len": one.context_length}]})
 
     def _metrics(self, _: Call, reply: Reply) -> None:
-        page = metrics.render(
-            self._scheduler,
-            self._live.counters,
-            throughput=self._log.throughput,
-            accept_length=self._log.accept_length,
-            responses=self._responses,
-        )
-        reply.send(200, page.encode(), "text/plain; version=0.0.4; charset=utf-8")
+        reply.send(200, self.page().encode(), "text/plain; version=0.0.4; charset=utf-8")
 
     def _flush(self, _: Call, reply: Reply) -> None:
         if self._scheduler.busy:
@@ -116,7 +119,7 @@ class SglangApi:
         else:
             prompt = from_text(msgspec.convert(body["text"], str))
         request = self._request(prompt, int(sampling.get("max_new_tokens", 128)), body.get("rid"))
-        answer = GenerateAnswer(reply, request, stream=bool(body.get("stream")), now=self._live.now)
+        answer = GenerateAnswer(reply, request, stream=bool(body.get("stream")))
         self._begin(request, answer, reply)
 
     def _completions(self, call: Call, reply: Reply) -> None:
@@ -147,12 +150,12 @@ class SglangApi:
             )
         answer.begin()
         request.owner = self._taker(answer)
-        reply.on_lost = lambda: self._live.abort(request)
+        reply.on_lost = lambda: self._live.engine.abort(request)
         self._live.submit(request)
 
-    def _taker(self, answer: GenerateAnswer | CompletionAnswer) -> Callable[[Request, int, int, bool], None]:
-        def take(_: Request, new: int, made: int, last: bool) -> None:  # noqa: FBT001 - an `OnTokens`
-            answer.tokens(new, made, last=last)
+    def _taker(self, answer: GenerateAnswer | CompletionAnswer) -> OnTokens:
+        def take(_: Request, new: int, at_s: float, made: int, last: bool) -> None:  # noqa: FBT001 - an `OnTokens`
+            answer.tokens(new, at_s, made, last=last)
             self._responses += last
 
         return take

@@ -1,6 +1,5 @@
 """SGLang 0.5.16's log over simulated forwards, line by line as the real one prints it."""
 
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -169,8 +168,3 @@ class SglangLog:
 
     def _usage(self, done: Forward) -> float:
         return done.used_tokens / self._settings.kv_tokens
-
-
-def local_epoch(now_s: float) -> float:
-    """The Unix time whose UTC reading is the local time at `now_s`, as engines stamp their logs."""
-    return now_s + (time.localtime(now_s).tm_gmtoff or 0)

@@ -1,6 +1,7 @@
 """SGLang 0.5.16's `/metrics` page."""
 
-from stepline.lab.sim.counters import Counters, Histogram
+from stepline.lab.sim.counters import Counters
+from stepline.lab.sim.prometheus import histogram
 from stepline.lab.sim.sglang.policy import SglangScheduler
 
 
@@ -60,13 +61,3 @@ def render(
     # A labelled counter that never counted has no sample in the real page either.
     lines.extend(f"sglang:{name} {float(value)}" for name, value in totals.items() if value)
     return "\n".join(lines) + "\n"
-
-
-def histogram(name: str, labels: str, of: Histogram) -> list[str]:
-    """The samples of one histogram."""
-    rows = [
-        f'{name}_bucket{{{labels},le="{bound}"}} {float(n)}'
-        for bound, n in zip(of.bounds, of.under, strict=True)
-    ]
-    rows.append(f'{name}_bucket{{{labels},le="+Inf"}} {float(of.count)}')
-    return [*rows, f"{name}_sum{{{labels}}} {of.total}", f"{name}_count{{{labels}}} {float(of.count)}"]

@@ -6,11 +6,11 @@ and falls to 0.14 of that in 600 steps. When the guess was wrong and the pool is
 shortest answers are thrown back and computed again later (`srt/managers/schedule_policy.py`, `schedule_batch.py`).
 """
 
-from stepline.lab.sim.forward import Forward
+from stepline.lab.sim.forward import Forward, Made
 from stepline.lab.sim.prompt import Request
 from stepline.lab.sim.scheduler import Scheduler
 from stepline.lab.sim.settings import Settings
-from stepline.lab.sim.world import World
+from stepline.lab.sim.world import Work, World
 
 _RATIO, _RATIO_FLOOR = 0.7, 0.14
 _CLIP_NEW = 4096  # of an answer's maximum, more is never reserved
@@ -84,15 +84,16 @@ class SglangScheduler(Scheduler):
 
     def _prefill(self, now: float, batch: list[Part]) -> Forward:
         before = len(self.running)
-        cost = self.world.prefill([(tokens, request.held - tokens) for request, tokens, _ in batch])
+        parts = tuple((tokens, request.held - tokens) for request, tokens, _ in batch)
+        cost = self.world.price(Work(parts=parts))
         end_s = now + cost.wall_s
-        made: list[tuple[Request, int]] = []
+        made: Made = []
         finished = []
         for request, _, _ in batch:
             if request is self.chunked:
                 continue
             self.running.append(request)
-            if self.emit_first(request, end_s, made):
+            if self.emit(request, end_s, made, verified=False):
                 finished.append(request)
         self.finish(finished)
         new = sum(tokens for _, tokens, _ in batch)
@@ -101,6 +102,8 @@ class SglangScheduler(Scheduler):
             start_s=now,
             end_s=end_s,
             gpu_s=cost.gpu_s,
+            read_bytes=cost.read_bytes,
+            flops=cost.flops,
             batch=0,
             running_before=before,
             graph=self.settings.prefill_graphs and new <= self.settings.chunk_tokens,
@@ -115,24 +118,15 @@ class SglangScheduler(Scheduler):
             ratio=self.ratio,
         )
 
-    def emit_first(self, request: Request, end_s: float, made: list[tuple[Request, int]]) -> bool:
-        """A prefill yields one token, drafts or not."""
-        request.made += 1
-        request.steps += 1
-        request.first_s = end_s if request.first_s is None else request.first_s
-        request.last_s = end_s
-        made.append((request, 1))
-        return request.done
-
     def _decode(self, now: float) -> Forward:
         ratio_before = self.ratio
         retracted = self._make_room()
         spec = self.settings.speculation
         graph = len(self.running) <= max(self.settings.graph_sizes, default=0)
         live = sum(request.held + 1 for request in self.running)
-        cost = self.world.decode(len(self.running), live, graph=graph)
+        cost = self.world.price(Work(decoding=len(self.running), live_tokens=live, graph=graph))
         end_s, batch = now + cost.wall_s, len(self.running)
-        made: list[tuple[Request, int]] = []
+        made: Made = []
         finished = [request for request in list(self.running) if self.emit(request, end_s, made)]
         for request, tokens in made:
             self.hold(request, tokens)
@@ -144,6 +138,8 @@ class SglangScheduler(Scheduler):
             start_s=now,
             end_s=end_s,
             gpu_s=cost.gpu_s,
+            read_bytes=cost.read_bytes,
+            flops=cost.flops,
             batch=batch,
             running_before=batch,
             graph=graph,

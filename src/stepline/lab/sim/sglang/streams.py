@@ -4,7 +4,6 @@ Texts and ids are cumulative in `/generate`, as they are without `--incremental-
 """
 
 import time
-from collections.abc import Callable
 
 from stepline.lab.sim.http import Reply
 from stepline.lab.sim.prompt import Request
@@ -16,8 +15,8 @@ _ID = 8
 class GenerateAnswer:
     """One answer of `/generate`."""
 
-    def __init__(self, reply: Reply, request: Request, *, stream: bool, now: Callable[[], float]) -> None:
-        self._reply, self._request, self._stream, self._now = reply, request, stream, now
+    def __init__(self, reply: Reply, request: Request, *, stream: bool) -> None:
+        self._reply, self._request, self._stream = reply, request, stream
         self._text, self._ids = bytearray(), bytearray()
 
     def begin(self) -> None:
@@ -25,24 +24,24 @@ class GenerateAnswer:
         if self._stream:
             self._reply.stream()
 
-    def tokens(self, new: int, made: int, *, last: bool) -> None:
-        """`new` more tokens, `made` in all."""
+    def tokens(self, new: int, at_s: float, made: int, *, last: bool) -> None:
+        """`new` more tokens left at `at_s` of the engine's clock, `made` in all."""
         self._text += _WORD.encode() * new
         self._ids += f",{_ID}".encode() * new
         if self._stream:
-            self._reply.chunk(b"data: " + self._body(made, last=last) + b"\n\n")
+            self._reply.chunk(b"data: " + self._body(at_s, made, last=last) + b"\n\n")
             if last:
                 self._reply.chunk(b"data: [DONE]\n\n")
                 self._reply.finish()
         elif last:
-            self._reply.send(200, self._body(made, last=True))
+            self._reply.send(200, self._body(at_s, made, last=True))
 
-    def _body(self, made: int, *, last: bool) -> bytes:
+    def _body(self, at_s: float, made: int, *, last: bool) -> bytes:
         one = self._request
         reason = f'{{"type":"length","length":{made}}}' if last else "null"
         end = ""
         if last:
-            end = f',"e2e_latency":{self._now() - one.arrival_s:.6f},"spec_verify_ct":{one.steps - 1}'
+            end = f',"e2e_latency":{at_s - one.arrival_s:.6f},"spec_verify_ct":{one.steps - 1}'
         meta = (
             f'"meta_info":{{"id":"{one.rid}","finish_reason":{reason},"prompt_tokens":{one.prompt.tokens},'
             f'"weight_version":"default","num_retractions":{one.retractions},"completion_tokens":{made},'
@@ -72,7 +71,7 @@ class CompletionAnswer:
         if self._stream:
             self._reply.stream()
 
-    def tokens(self, new: int, made: int, *, last: bool) -> None:
+    def tokens(self, new: int, at_s: float, made: int, *, last: bool) -> None:  # noqa: ARG002
         """`new` more tokens, `made` in all."""
         usage = f',"usage":{self._used(made)}'
         reason = '"length"' if last else "null"
