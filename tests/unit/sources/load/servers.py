@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -180,11 +181,19 @@ async def serving(
         await listening.wait_closed()
 
 
-def streaming(*, ttft_s: float = 0.01, gap_s: float = 0.005, per_event: int = 1) -> Handle:
-    """A healthy server: every token takes `gap_s`, an event holds `per_event` of them."""
+def streaming(
+    *, ttft_s: float = 0.01, gap_s: float = 0.005, per_event: int = 1, wrote: list[list[float]] | None = None
+) -> Handle:
+    """A healthy server: every token takes `gap_s`, an event holds `per_event` of them.
+
+    `wrote` is given a list a request: when it was read and when each event was written.
+    """
 
     async def handle(request: Request, writer: asyncio.StreamWriter) -> None:
         asked, sent = int(request.body["max_new_tokens"]), 0
+        times = [time.perf_counter()]
+        if wrote is not None:
+            wrote.append(times)
         writer.write(CHUNKED)
         await asyncio.sleep(ttft_s)
         while sent < asked:
@@ -193,6 +202,7 @@ def streaming(*, ttft_s: float = 0.01, gap_s: float = 0.005, per_event: int = 1)
                 await asyncio.sleep(gap_s * more)
             sent += more
             counts = {"prompt_tokens": len(request.body["input_ids"]), "cached_tokens": 0}
+            times.append(time.perf_counter())
             writer.write(chunk(event(sent, "length" if sent == asked else None, **counts)))
         writer.write(chunk(b"data: [DONE]\n\n") + chunk(b""))
         await writer.drain()
