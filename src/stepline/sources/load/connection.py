@@ -167,8 +167,9 @@ async def connect(address: Address, dialect: Dialect) -> Connection:
         TimeoutError: no handshake within `CONNECT_S`.
     """
     context = ssl.create_default_context() if address.tls else None
-    opening = asyncio.get_running_loop().create_connection(
-        lambda: Connection(dialect), address.host.strip("[]"), address.port, ssl=context
-    )
-    _, connection = await asyncio.wait_for(opening, CONNECT_S)
+    # Not wait_for: before Python 3.12 it may swallow a cancellation, and the level's end with it.
+    async with asyncio.timeout(CONNECT_S):
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: Connection(dialect), address.host.strip("[]"), address.port, ssl=context
+        )
     return connection

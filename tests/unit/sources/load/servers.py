@@ -137,7 +137,7 @@ class Server:
                 request = Request(head, body, len(self.requests))
                 self.requests.append(request)
                 answering = asyncio.ensure_future(self._handle(request, writer))
-                gone = asyncio.ensure_future(reader.read(1))
+                gone = asyncio.ensure_future(_left(reader))
                 await asyncio.wait({answering, gone}, return_when=asyncio.FIRST_COMPLETED)
                 if not answering.done():
                     self.dropped += 1
@@ -162,6 +162,12 @@ class Server:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _left(reader: asyncio.StreamReader) -> None:
+    """Return when the client has closed the connection."""
+    with contextlib.suppress(ConnectionError):
+        await reader.read(1)
 
 
 @contextlib.asynccontextmanager

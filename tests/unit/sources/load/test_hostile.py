@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import uvloop
 
 from stepline.sources.load.dialect import Dialect
 from stepline.sources.load.drive import run_level
@@ -51,7 +52,7 @@ def level(
         return result
 
     start = time.monotonic()
-    result = asyncio.run(drive())
+    result = uvloop.run(drive())
     assert time.monotonic() - start < seconds + 2
     return result
 
