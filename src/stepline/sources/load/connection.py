@@ -24,6 +24,20 @@ MAX_FAULT_BYTES = 200
 class Connection(asyncio.Protocol):
     """An HTTP/1.1 connection with one request at a time. Every fault ends that request and is named in it."""
 
+    __slots__ = (
+        "_answer",
+        "_bytes_without_body",
+        "_events",
+        "_fault",
+        "_now_s",
+        "_parser",
+        "_read",
+        "_served",
+        "_transport",
+        "_untouched",
+        "heard_s",
+    )
+
     def __init__(self, dialect: Dialect) -> None:
         self._read = dialect.read
         self._transport: asyncio.Transport | None = None

@@ -31,6 +31,9 @@ class _Event(msgspec.Struct):
     error: str | None = None
 
 
+_EVENT = msgspec.json.Decoder(_Event)
+
+
 class NativeDialect:
     """Like SGLang's native route: every event carries the running count."""
 
@@ -42,7 +45,7 @@ class NativeDialect:
     def read(self, event: bytes) -> Delta | None:
         if event == b"[DONE]":
             return None
-        got = msgspec.json.decode(event, type=_Event)
+        got = _EVENT.decode(event)
         if got.meta_info is None:
             return Delta(error=got.error)
         return Delta(
@@ -109,6 +112,8 @@ class Request(msgspec.Struct):
     body: dict[str, Any]
     number: int
     """Of all requests to this server, from 0."""
+    done: bool = False
+    """It was answered whole."""
 
 
 class Server:
@@ -149,6 +154,7 @@ class Server:
                 with contextlib.suppress(asyncio.CancelledError):
                     await gone
                 await answering
+                request.done = True
                 if writer.is_closing():
                     return
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
