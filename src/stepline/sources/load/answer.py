@@ -11,6 +11,8 @@ from stepline.sources.load.dialect import Ask, Delta
 End = Literal["ok", "cut", "refused", "status", "closed", "garbled", "hung", "miscounted", "error"]
 """`ok` ended well, `cut` was dropped at the level's end; the rest are the kinds of `Failures`."""
 
+Count = Literal["running", "ids", "events"]
+"""What an answer's tokens are counted by: the engine's running count, ids of tokens, or events with text."""
 SPARE_TOKENS = 16
 """Tokens beyond those asked for that are no contradiction: accepted drafts may run over the end."""
 SPLIT_EVENTS = 4
@@ -38,13 +40,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     words: str | None = None
 
 
-class Counters:
-    """Running totals of a level, for progress and for nothing else."""
+class Counters(msgspec.Struct, tag=True):
+    """Running totals of a level in one process, for progress and for nothing else."""
 
-    __slots__ = ("decoding", "failed", "in_flight", "requests", "tokens")
-
-    def __init__(self) -> None:
-        self.requests = self.failed = self.tokens = self.in_flight = self.decoding = 0
+    in_flight: int = 0
+    decoding: int = 0
+    requests: int = 0
+    failed: int = 0
+    tokens: int = 0
 
 
 class Answer:
@@ -53,6 +56,7 @@ class Answer:
     __slots__ = (
         "_by",
         "_counters",
+        "_last_s",
         "_on_end",
         "_usage",
         "ask",
@@ -86,7 +90,8 @@ class Answer:
         self.tokens = array("d")
         self.total = 0
         self.text_events = 0
-        self._by: Literal["running", "ids", "events"] | None = None
+        self._by: Count | None = None
+        self._last_s: float | None = None
         self._usage: int | None = None
         self._counters = counters
         self._on_end: Callable[[], None] | None = None
@@ -108,12 +113,15 @@ class Answer:
         if delta.error is not None:
             self.close("error", now_s, delta.error)
             return
+        if self._by is None:
+            self._by = _best_count(delta)
+        if delta.text:
+            self.text_events += 1
         more = self._more(delta)
-        if more < 0:
-            self.close("miscounted", now_s, f"a count fell from {self.total} to {self.total + more} tokens")
-            return
-        if more:
+        if more > 0:
             self._add(more, now_s)
+        elif more < 0:
+            self.close("miscounted", now_s, f"a count fell from {self.total} to {self.total + more} tokens")
         if delta.finish is not None:
             self.finish = delta.finish
         if delta.prompt_tokens is not None:
@@ -122,16 +130,7 @@ class Answer:
             self.cached_tokens = delta.cached_tokens
 
     def _more(self, delta: Delta) -> int:
-        """New tokens of an event, by the best count that this answer's events have given from its start on."""
-        if delta.text:
-            self.text_events += 1
-        if self._by is None:
-            if delta.tokens:
-                self._by = "running"
-            elif delta.more_tokens:
-                self._by = "ids"
-            elif delta.text:
-                self._by = "events"
+        """New tokens of an event, by the count that this answer's first event with tokens gave."""
         if self._by == "running":
             return 0 if delta.tokens is None else delta.tokens - self.total
         if delta.tokens is not None:
@@ -141,15 +140,14 @@ class Answer:
         return 1 if delta.text else 0
 
     def _add(self, more: int, now_s: float) -> None:
-        if not self.times:
+        if self._last_s is None:
             self._counters.decoding += 1
-        if (
-            self.times and self.times[-1] == now_s
-        ):  # one read is one chunk: its parts have no times of their own
+        if self._last_s == now_s:  # one read is one chunk: its parts have no times of their own
             self.tokens[-1] += more
         else:
             self.times.append(now_s)
             self.tokens.append(more)
+            self._last_s = now_s
         self.total += more
         self._counters.tokens += more
         if self.total > self.ask.output_tokens + SPARE_TOKENS:
@@ -220,3 +218,12 @@ class Answer:
             status=self.status,
             words=self.words,
         )
+
+
+def _best_count(delta: Delta) -> Count | None:
+    """The best count that an event gives; None where it holds no tokens."""
+    if delta.tokens:
+        return "running"
+    if delta.more_tokens:
+        return "ids"
+    return "events" if delta.text else None

@@ -24,6 +24,20 @@ MAX_FAULT_BYTES = 200
 class Connection(asyncio.Protocol):
     """An HTTP/1.1 connection with one request at a time. Every fault ends that request and is named in it."""
 
+    __slots__ = (
+        "_answer",
+        "_bytes_without_body",
+        "_events",
+        "_fault",
+        "_now_s",
+        "_parser",
+        "_read",
+        "_served",
+        "_transport",
+        "_untouched",
+        "heard_s",
+    )
+
     def __init__(self, dialect: Dialect) -> None:
         self._read = dialect.read
         self._transport: asyncio.Transport | None = None
@@ -167,8 +181,9 @@ async def connect(address: Address, dialect: Dialect) -> Connection:
         TimeoutError: no handshake within `CONNECT_S`.
     """
     context = ssl.create_default_context() if address.tls else None
-    opening = asyncio.get_running_loop().create_connection(
-        lambda: Connection(dialect), address.host.strip("[]"), address.port, ssl=context
-    )
-    _, connection = await asyncio.wait_for(opening, CONNECT_S)
+    # Not wait_for: before Python 3.12 it may swallow a cancellation, and the level's end with it.
+    async with asyncio.timeout(CONNECT_S):
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: Connection(dialect), address.host.strip("[]"), address.port, ssl=context
+        )
     return connection

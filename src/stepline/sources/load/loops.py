@@ -37,7 +37,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
         return range(self.index, self.plan.concurrency or 0, self.of)
 
 
-class Driven(msgspec.Struct, frozen=True, kw_only=True):
+class Driven(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """What one process saw: times are of the machine's monotonic clock."""
 
     records: list[Record]

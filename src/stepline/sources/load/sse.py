@@ -32,9 +32,9 @@ class EventSplitter:
         # Servers write one small event a chunk: one `data` line and an empty one.
         if (
             not self._rest
+            and piece.find(b"\n") == len(piece) - 2
             and piece.startswith(b"data: ")
             and piece.endswith(b"\n\n")
-            and piece.count(b"\n") == 2
             and b"\r" not in piece
             and len(piece) <= MAX_EVENT_BYTES
         ):

@@ -8,14 +8,20 @@ from stepline.evidence.origin import Origin
 from stepline.evidence.scheduler import DecodeReport
 from stepline.sources.load.timeline import MIN_ROUNDS, Change, Floats, Seen, changes
 
+PROMPT_TIMES = 2.0
+"""Beside decode steps a prompt may take longer than alone: up to twice, as its pieces share steps with them."""
+SILENCE_TIMES = 8.0
+"""One stream silent this many times as long as another ever was: the engine put it off, and computes its cache
+anew. Streams that decode together are told of the same steps, late by a few tokens where text is held back."""
+
 
 def stretches(all_seen: Sequence[Seen], end: float, unix_s: float, file: str) -> tuple[DecodeReport, ...]:
     """Usable stretches in order.
 
     Between two changes of what is in flight the decoding streams are the same. Nobody's prompt is computed
-    there if every request in flight decodes; where some wait, if a finish ends the stretch (a prefill would
-    have ended with a first token) and as many streams decode as ever do while others wait: with fewer, a prompt
-    may be computed in pieces beside the decode steps, and its first token come only after that finish.
+    there if every request in flight decodes. Where some wait, a prompt would end with a first token: none is
+    computed in a stretch that ends by a finish and lasted longer than a prompt takes, which is at most the
+    shortest time to first token of the level, or `PROMPT_TIMES` that beside decode steps.
 
     Args:
         all_seen: the level's requests.
@@ -23,20 +29,19 @@ def stretches(all_seen: Sequence[Seen], end: float, unix_s: float, file: str) ->
         unix_s: Unix time less that clock.
         file: named in the origins.
     """
-    points = changes(all_seen)
-    most_while_waiting = max(
-        (len(inside) for _, inside, waiting in _between(points, end) if waiting), default=0
+    prompt_s = min(
+        (s.first - s.record.sent_s for s in all_seen if s.first is not None and s.record.sent_s is not None),
+        default=0.0,
     )
     all_times, all_counts = _merged(all_seen)
     found: list[DecodeReport] = []
-    for (start, stop), inside, waiting in _between(points, end):
-        running = len(inside)
-        if not running or (waiting and not (stop.by_finish and running == most_while_waiting)):
+    for start, stop, inside, waiting in _between(changes(all_seen), end):
+        if waiting and not (stop.by_finish and stop.time - start.time > PROMPT_TIMES * prompt_s):
             continue
         if start.unsure or any(seen.record.end == "miscounted" for seen in inside):
             continue
         low, high = np.searchsorted(all_times, (start.time, stop.time), side="right")
-        if all_counts[high] - all_counts[low] < MIN_ROUNDS * running:
+        if not inside or all_counts[high] - all_counts[low] < MIN_ROUNDS * len(inside):
             continue
         tok_s = _rate(inside, start.time, stop.time)
         if tok_s is not None:
@@ -46,7 +51,7 @@ def stretches(all_seen: Sequence[Seen], end: float, unix_s: float, file: str) ->
                     seq=number,
                     origin=Origin(file, number + 1),
                     time_s=unix_s + stop.time,
-                    running=running,
+                    running=len(inside),
                     queued=waiting,
                     pool_tokens=_live_tokens(inside, (start.time + stop.time) / 2),
                     tok_s=tok_s,
@@ -71,7 +76,7 @@ class _Edge:
         self.unsure = left and ended not in ("ok", "cut")
 
 
-def _between(points: Sequence[Change], end: float) -> Iterator[tuple[tuple[_Edge, _Edge], list[Seen], int]]:
+def _between(points: Sequence[Change], end: float) -> Iterator[tuple[_Edge, _Edge, list[Seen], int]]:
     """Each time between two changes: its edges, who decodes, and how many wait for their first token."""
     decoding: dict[int, Seen] = {}
     waiting = 0
@@ -79,7 +84,7 @@ def _between(points: Sequence[Change], end: float) -> Iterator[tuple[tuple[_Edge
     for change in points:
         edge = _Edge(change.time, change)
         if previous is not None and change.time > previous.time:
-            yield (previous, edge), list(decoding.values()), waiting
+            yield previous, edge, list(decoding.values()), waiting
         if change.step == "send":
             waiting += 1
         elif change.step == "first":
@@ -91,7 +96,7 @@ def _between(points: Sequence[Change], end: float) -> Iterator[tuple[tuple[_Edge
             waiting -= 1
         previous = edge
     if previous is not None and end > previous.time:
-        yield (previous, _Edge(end, None)), list(decoding.values()), waiting
+        yield previous, _Edge(end, None), list(decoding.values()), waiting
 
 
 def _merged(all_seen: Sequence[Seen]) -> tuple[Floats, Floats]:
@@ -114,16 +119,17 @@ def _live_tokens(inside: Sequence[Seen], moment: float) -> int | None:
 
 
 def _rate(inside: Sequence[Seen], start: float, stop: float) -> float | None:
-    """Sum of the streams' own rates, each between its first and its last chunk inside; None where one has too few.
+    """Sum of the streams' own rates, each between its first and its last chunk inside.
 
     A stretch's edges are another stream's chunks, which lie anywhere within the reads of a step; a stream's own
-    chunks are whole steps apart.
+    chunks are whole steps apart. None where a stream has too few chunks, or was put off.
     """
-    total = 0.0
+    total, silences = 0.0, []
     for seen in inside:
         low, high = np.searchsorted(seen.times, (start, stop), side="right")
         if high - low < 2:
             return None
-        tokens = float(seen.tokens[low + 1 : high].sum())
-        total += tokens / float(seen.times[high - 1] - seen.times[low])
-    return total
+        times = seen.times[low:high]
+        total += float(seen.tokens[low + 1 : high].sum()) / float(times[-1] - times[0])
+        silences.append(max(float(np.diff(times).max()), stop - float(times[-1])))
+    return total if max(silences) <= SILENCE_TIMES * min(silences) else None

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -30,6 +31,9 @@ class _Event(msgspec.Struct):
     error: str | None = None
 
 
+_EVENT = msgspec.json.Decoder(_Event)
+
+
 class NativeDialect:
     """Like SGLang's native route: every event carries the running count."""
 
@@ -41,7 +45,7 @@ class NativeDialect:
     def read(self, event: bytes) -> Delta | None:
         if event == b"[DONE]":
             return None
-        got = msgspec.json.decode(event, type=_Event)
+        got = _EVENT.decode(event)
         if got.meta_info is None:
             return Delta(error=got.error)
         return Delta(
@@ -108,6 +112,8 @@ class Request(msgspec.Struct):
     body: dict[str, Any]
     number: int
     """Of all requests to this server, from 0."""
+    done: bool = False
+    """It was answered whole."""
 
 
 class Server:
@@ -136,7 +142,7 @@ class Server:
                 request = Request(head, body, len(self.requests))
                 self.requests.append(request)
                 answering = asyncio.ensure_future(self._handle(request, writer))
-                gone = asyncio.ensure_future(reader.read(1))
+                gone = asyncio.ensure_future(_left(reader))
                 await asyncio.wait({answering, gone}, return_when=asyncio.FIRST_COMPLETED)
                 if not answering.done():
                     self.dropped += 1
@@ -148,6 +154,7 @@ class Server:
                 with contextlib.suppress(asyncio.CancelledError):
                     await gone
                 await answering
+                request.done = True
                 if writer.is_closing():
                     return
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
@@ -161,6 +168,12 @@ class Server:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _left(reader: asyncio.StreamReader) -> None:
+    """Return when the client has closed the connection."""
+    with contextlib.suppress(ConnectionError):
+        await reader.read(1)
 
 
 @contextlib.asynccontextmanager
@@ -180,11 +193,19 @@ async def serving(
         await listening.wait_closed()
 
 
-def streaming(*, ttft_s: float = 0.01, gap_s: float = 0.005, per_event: int = 1) -> Handle:
-    """A healthy server: every token takes `gap_s`, an event holds `per_event` of them."""
+def streaming(
+    *, ttft_s: float = 0.01, gap_s: float = 0.005, per_event: int = 1, wrote: list[list[float]] | None = None
+) -> Handle:
+    """A healthy server: every token takes `gap_s`, an event holds `per_event` of them.
+
+    `wrote` is given a list a request: when it was read and when each event was written.
+    """
 
     async def handle(request: Request, writer: asyncio.StreamWriter) -> None:
         asked, sent = int(request.body["max_new_tokens"]), 0
+        times = [time.perf_counter()]
+        if wrote is not None:
+            wrote.append(times)
         writer.write(CHUNKED)
         await asyncio.sleep(ttft_s)
         while sent < asked:
@@ -193,6 +214,7 @@ def streaming(*, ttft_s: float = 0.01, gap_s: float = 0.005, per_event: int = 1)
                 await asyncio.sleep(gap_s * more)
             sent += more
             counts = {"prompt_tokens": len(request.body["input_ids"]), "cached_tokens": 0}
+            times.append(time.perf_counter())
             writer.write(chunk(event(sent, "length" if sent == asked else None, **counts)))
         writer.write(chunk(b"data: [DONE]\n\n") + chunk(b""))
         await writer.drain()
