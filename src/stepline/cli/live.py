@@ -133,7 +133,7 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
         else:
             result = session.level(_plan(step, len(done)), step.decides)
             tell(_said(result))
-            if not result.level.requests and not result.level.tok_s:
+            if result.level.failed and not result.level.requests:
                 tell(f"stopping: nothing came back ({result.failures.first or 'no reason given'})")
                 return
         done = (*done, step)
