@@ -6,8 +6,8 @@
  * every PER_EVENT * GAP_US, at its own phase. The answer's length is the request's "max_tokens" or
  * "max_new_tokens". POST /generate answers in SGLang's native form, any other POST as OpenAI completions; with
  * "continuous_usage_stats" or natively, every event carries the running count. A GET answers an empty list of
- * models, and GET /times the lines of the server's own view, and forgets them: sent-to-first-event times in
- * microseconds of every request since, one a line, and last the CPU time that the process has used.
+ * models, and GET /times the server's own view since the last such call: for every request the time from reading it
+ * to writing its first event in microseconds, one a line, and last the tokens written.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -34,7 +34,7 @@ struct connection {
 static struct connection connections[MAX_CONNECTIONS];
 static struct connection *heap[MAX_CONNECTIONS], *queue[MAX_CONNECTIONS];
 static int heap_size, queue_head, queue_size, busy, slots, times_size;
-static int64_t gap_us, ttft_us, times[MAX_TIMES];
+static int64_t gap_us, ttft_us, tokens_written, times[MAX_TIMES];
 static int per_event;
 
 static int64_t now_us(clockid_t clock) {
@@ -111,6 +111,7 @@ static int send_event(struct connection *c) {
     char event[2048], out[2304];
     int more = c->asked - c->sent < per_event ? c->asked - c->sent : per_event, length;
     c->sent += more;
+    tokens_written += more;
     int last = c->sent == c->asked;
     char words[256] = "";
     for (int i = 0; i < more && i < 32; i++) strcat(words, " token");
@@ -148,8 +149,9 @@ static int send_times(struct connection *c) {
     char *body = malloc(24 * (size_t)times_size + 64);
     int length = 0;
     for (int i = 0; i < times_size; i++) length += sprintf(body + length, "%lld\n", (long long)times[i]);
-    length += sprintf(body + length, "%lld\n", (long long)now_us(CLOCK_PROCESS_CPUTIME_ID));
+    length += sprintf(body + length, "%lld\n", (long long)tokens_written);
     times_size = 0;
+    tokens_written = 0;
     int head_length = sprintf(head, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", length);
     int fine = send_all(c, head, head_length) && send_all(c, body, length);
     free(body);
