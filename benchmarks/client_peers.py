@@ -36,32 +36,32 @@ GAP_MS, TTFT_MS, ANSWER, ROUNDS = 10.0, 50.0, 200, 4
 CLIENT_CORE, SERVER_CORE = 0, 1
 
 
-class _Finish(msgspec.Struct):
+class _Finish(msgspec.Struct, gc=False):
     type: str
 
 
-class _Meta(msgspec.Struct):
+class _Meta(msgspec.Struct, gc=False):
     completion_tokens: int
     prompt_tokens: int
     cached_tokens: int
     finish_reason: _Finish | None = None
 
 
-class _Native(msgspec.Struct):
+class _Native(msgspec.Struct, gc=False):
     text: str
     meta_info: _Meta
 
 
-class _Usage(msgspec.Struct):
+class _Usage(msgspec.Struct, gc=False):
     completion_tokens: int
 
 
-class _Choice(msgspec.Struct):
+class _Choice(msgspec.Struct, gc=False):
     text: str
     finish_reason: str | None = None
 
 
-class _Completion(msgspec.Struct):
+class _Completion(msgspec.Struct, gc=False):
     choices: list[_Choice]
     usage: _Usage | None = None
 
@@ -239,12 +239,13 @@ def sglang_bench(python: str, tokenizer: str) -> Command:
 
 
 @contextmanager
-def mock_server(binary: Path, per_event: int = 1) -> Iterator[int]:
+def mock_server(binary: Path, per_event: int = 1, *, own_phase: bool = False) -> Iterator[int]:
     """The mock on a free port and its own core."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
     shape = [str(port), str(round(GAP_MS * 1000)), str(per_event), str(round(TTFT_MS * 1000)), "8192"]
+    shape.append("0" if own_phase else "1")
     server = subprocess.Popen([str(binary), *shape])
     os.sched_setaffinity(server.pid, {SERVER_CORE})
     try:
@@ -296,11 +297,13 @@ def told(said: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def cost_table(clients: dict[str, Command], binary: Path, folder: Path, streams: list[int]) -> None:
+def cost_table(
+    clients: dict[str, Command], binary: Path, folder: Path, streams: list[int], *, own_phase: bool
+) -> None:
     print(
         f"\n{'client':24} {'streams':>7} {'CPU µs/token':>12} {'TTFT ms':>8} {'true':>6} {'error':>7} {'TPOT ms':>8}"
     )
-    with mock_server(binary) as port:
+    with mock_server(binary, own_phase=own_phase) as port:
         for name, command in clients.items():
             idle = run(command, port, Load(1, 1, 2), folder)
             for count in streams:
@@ -329,7 +332,7 @@ def count_table(clients: dict[str, Command], binary: Path, folder: Path) -> None
 
 def health_table(binary: Path, folder: Path, streams: list[int]) -> None:
     print(
-        f"\n{'stepline at streams':>24} {'CPU share':>9} {'lag p50':>8} {'lag p99':>8} {'TTFT error ms':>13} tok/s, ideal"
+        f"\n{'streams':>8} {'CPU share':>9} {'lag p50':>8} {'lag p99':>8} {'TTFT off ms':>11} of ideal tok/s"
     )
     with mock_server(binary) as port:
         for count in streams:
@@ -337,8 +340,8 @@ def health_table(binary: Path, folder: Path, streams: list[int]) -> None:
             health, level = seen.said["health"], seen.said["level"]
             ideal = 1000 / GAP_MS * (level["decoding"] or 0)
             print(
-                f"{count:24} {health['cpu_share']:9.2f} {health['lag_p50_ms']:8.1f} {health['lag_p99_ms']:8.1f} "
-                f"{level['ttft_ms'] - seen.true_ttft_ms:13.1f} {(level['tok_s'] or 0) / ideal:.1%}",
+                f"{count:8} {health['cpu_share']:9.2f} {health['lag_p50_ms']:8.1f} {health['lag_p99_ms']:8.1f} "
+                f"{level['ttft_ms'] - seen.true_ttft_ms:11.1f} {(level['tok_s'] or 0) / ideal:.1%}",
                 flush=True,
             )
 
@@ -351,6 +354,12 @@ def main() -> None:
     parser.add_argument("--sglang", metavar="PYTHON")
     parser.add_argument("--tokenizer", metavar="DIR")
     parser.add_argument("--streams", type=int, nargs="+", default=[256, 512])
+    parser.add_argument(
+        "--own-phase", action="store_true", help="streams answer at times of their own, not together in steps"
+    )
+    parser.add_argument(
+        "--only-cost", action="store_true", help="leave out the tables of counts and of health"
+    )
     parser.add_argument("--drive", nargs=5, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.drive:
@@ -367,7 +376,9 @@ def main() -> None:
         binary = folder / "mock_stream"
         subprocess.run(["gcc", "-O2", "-o", binary, Path(__file__).parent / "mock_stream.c"], check=True)
         print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-        cost_table(clients, binary, folder, arguments.streams)
+        cost_table(clients, binary, folder, arguments.streams, own_phase=arguments.own_phase)
+        if arguments.only_cost:
+            return
         count_table(clients, binary, folder)
         health_table(binary, folder, [64, 256, 512, 1024, 2048, 4096])
 
