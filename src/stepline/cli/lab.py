@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from stepline.cli import lab_serve
 from stepline.errors import UsageError
 from stepline.lab.real import read_matrix, run_matrix
 from stepline.lab.real import runner as real
@@ -26,17 +27,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how long an engine may take to start (600)",
     )
-    _matrix(verbs.add_parser("faults", help="list the cases of a matrix"))
+    faults = verbs.add_parser("faults", help="list the faults that `serve` plants, or the cases of a matrix")
+    _matrix(faults, optional=True)
+    faults.add_argument("--json", action="store_true", help="as JSON")
+    lab_serve.add_arguments(verbs.add_parser("serve", help="serve a simulated engine with a planted fault"))
 
 
-def _matrix(parser: argparse.ArgumentParser) -> None:
+def _matrix(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     stems = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.toml")))
-    parser.add_argument("matrix", help=f"a matrix file, or one that is shipped: {stems}")
+    parser.add_argument(
+        "matrix", nargs="?" if optional else None, help=f"a matrix file, or one that is shipped: {stems}"
+    )
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="this case (repeatable)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run or list the cases; 0 when every one was captured.
+    """Serve, list, or run the cases; 0 when every one was captured.
 
     Returns:
         0, or 3 when some cases failed: each of them left `<name>.failed.log`.
@@ -44,6 +50,10 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         UsageError: the matrix or a case is not there.
     """
+    if args.lab_verb == "serve":
+        return lab_serve.run(args)
+    if args.matrix is None:
+        return lab_serve.list_faults(as_json=args.json)
     path = Path(args.matrix)
     if not path.is_file():
         path = SHIPPED / f"{args.matrix}.toml"

@@ -15,7 +15,9 @@ from stepline.lab.real.matrix import Level
 
 
 @dataclass
-class _Request:
+class Sent:
+    """One request as its client saw it; times are Unix seconds."""
+
     first_round: bool
     sent_s: float
     first_s: float | None = None
@@ -27,10 +29,10 @@ class _Request:
 
 
 @dataclass
-class _Seen:
+class Seen:
     """All that came back in one level; a chunk is (Unix time, new tokens, gap to its stream's last chunk)."""
 
-    requests: list[_Request] = field(default_factory=list)
+    requests: list[Sent] = field(default_factory=list)
     chunks: list[tuple[float, int, float | None]] = field(default_factory=list)
     failed: int = 0
 
@@ -42,10 +44,10 @@ def prompt(rng: random.Random, level_tokens: int, shared: int, vocab: int) -> li
 
 
 async def _one(
-    port: int, seen: _Seen, ids: list[int], output_tokens: int, temperature: float, *, first_round: bool
+    port: int, seen: Seen, ids: list[int], output_tokens: int, temperature: float, *, first_round: bool
 ) -> None:
     sampling = {"max_new_tokens": output_tokens, "ignore_eos": True, "temperature": temperature}
-    request = _Request(first_round=first_round, sent_s=time.time())
+    request = Sent(first_round=first_round, sent_s=time.time())
     seen.requests.append(request)
     try:
         stream = http.generate(port, {"input_ids": ids, "sampling_params": sampling, "stream": True})
@@ -68,7 +70,7 @@ async def _one(
 
 
 async def _stream(
-    port: int, seen: _Seen, level: Level, turns: Iterator[int], *, index: int, rng: random.Random, vocab: int
+    port: int, seen: Seen, level: Level, turns: Iterator[int], *, index: int, rng: random.Random, vocab: int
 ) -> None:
     for turn, _ in enumerate(turns):
         tokens = level.output_tokens
@@ -81,7 +83,7 @@ async def _stream(
 async def _beside(port: int, level: Level, rng: random.Random, vocab: int) -> None:
     if level.beside is None:
         return
-    seen, running = _Seen(), set()
+    seen, running = Seen(), set()
     while True:
         ids = prompt(rng, level.beside.input_tokens, 0, vocab)
         task = asyncio.create_task(_one(port, seen, ids, level.beside.output_tokens, 0.0, first_round=False))
@@ -98,7 +100,7 @@ async def _beside(port: int, level: Level, rng: random.Random, vocab: int) -> No
 async def run_level(port: int, level: Level, *, seed: int, vocab: int) -> dict[str, Any]:
     """Drive one level and return its row of `sweep.json` (see `row`)."""
     rng = random.Random(seed)  # noqa: S311 - load, not cryptography
-    seen, turns = _Seen(), iter(range(level.requests or 10**9))
+    seen, turns = Seen(), iter(range(level.requests or 10**9))
     cpu, start = resource.getrusage(resource.RUSAGE_SELF), time.time()
     streams = [
         asyncio.create_task(_stream(port, seen, level, turns, index=i, rng=rng, vocab=vocab))
@@ -115,7 +117,7 @@ async def run_level(port: int, level: Level, *, seed: int, vocab: int) -> dict[s
     return row(level, seen, start, end) | {"client_cpu_share": round(busy, 3)}
 
 
-def _window(level: Level, seen: _Seen, start: float, end: float) -> tuple[float, float] | None:
+def _window(level: Level, seen: Seen, start: float, end: float) -> tuple[float, float] | None:
     if level.seconds is not None:
         return start + level.ramp * (end - start), end
     firsts = [r.first_s for r in seen.requests[: level.concurrency] if r.first_s is not None]
@@ -125,7 +127,7 @@ def _window(level: Level, seen: _Seen, start: float, end: float) -> tuple[float,
     return max(firsts), min(ends)
 
 
-def row(level: Level, seen: _Seen, start: float, end: float) -> dict[str, Any]:
+def row(level: Level, seen: Seen, start: float, end: float) -> dict[str, Any]:
     """What the client saw of one level.
 
     Returns:

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from stepline.evidence.load import Failures
 from stepline.sources.load.answer import Record
-from stepline.sources.load.level import Failures
 
 
 def failures(records: Iterable[Record]) -> Failures:

@@ -7,7 +7,7 @@ from array import array
 import msgspec
 import numpy as np
 
-from stepline.sources.load.level import ClientHealth
+from stepline.evidence.load import ClientHealth
 
 SAMPLE_S = 0.02
 """Between samples of the loop's lateness: a level of two seconds has a hundred, at a cost of about 0.1 % of a core."""
@@ -62,5 +62,6 @@ def health(efforts: list[Effort]) -> ClientHealth:
         us_per_token=1e6 * sum(effort.cpu_s for effort in efforts) / tokens if tokens else None,
         lag_p50_ms=max((float(np.percentile(lag, 50)) for lag in lags), default=0.0),
         lag_p99_ms=max((float(np.percentile(lag, 99)) for lag in lags), default=0.0),
+        late_share=max(float(np.sum(np.frombuffer(effort.lags))) / effort.wall_s for effort in efforts),
         processes=len(efforts),
     )

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from stepline.evidence.load import LoadLevel
+from stepline.evidence.load import ClientHealth, Failures, LoadLevel
 from stepline.evidence.scheduler import DecodeReport
 
 
@@ -53,38 +53,6 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Ended well so far."""
     failed: int
     tokens: int
-
-
-class Failures(msgspec.Struct, frozen=True, kw_only=True):
-    """Requests that did not end well, each kind counted apart."""
-
-    refused: int = 0
-    """No connection."""
-    status: dict[int, int] = {}
-    """Answers by a status other than 200."""
-    closed: int = 0
-    """Streams that the server closed before their end."""
-    garbled: int = 0
-    """Streams with an event that is no JSON of the expected kind."""
-    hung: int = 0
-    miscounted: int = 0
-    """Answers whose final usage contradicts their events."""
-    error: int = 0
-    """Streams in which the engine reported an error."""
-    first: str | None = None
-    """The first failure in words, cut to 200 characters."""
-
-
-class ClientHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """What the client knows about itself at this level."""
-
-    cpu_share: float
-    """CPU time of the client over wall time, of one core, of its busiest process."""
-    us_per_token: float | None
-    lag_p50_ms: float
-    lag_p99_ms: float
-    """How late a timer of the client's loop fired: a bound on the error of every time it reports."""
-    processes: int = 1
 
 
 class LevelResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -53,6 +53,7 @@ def stretches(all_seen: Sequence[Seen], end: float, unix_s: float, file: str) ->
                     time_s=unix_s + stop.time,
                     running=len(inside),
                     queued=waiting,
+                    pool_tokens=_live_tokens(inside, (start.time + stop.time) / 2),
                     tok_s=tok_s,
                     instrument="interval",
                     prefill_tok_s=0.0,
@@ -106,6 +107,15 @@ def _merged(all_seen: Sequence[Seen]) -> tuple[Floats, Floats]:
     order = np.argsort(times, kind="stable")
     tokens = np.concatenate([seen.tokens for seen in all_seen])[order]
     return times[order], np.concatenate([[0.0], np.cumsum(tokens)])
+
+
+def _live_tokens(inside: Sequence[Seen], moment: float) -> int | None:
+    """Prompt and answered tokens of the decoding streams at a moment; None where a prompt's length is not known."""
+    prompts = [seen.record.prompt_tokens for seen in inside]
+    if any(tokens is None for tokens in prompts):
+        return None
+    answered = sum(float(seen.tokens[: np.searchsorted(seen.times, moment)].sum()) for seen in inside)
+    return round(sum(tokens or 0 for tokens in prompts) + answered)
 
 
 def _rate(inside: Sequence[Seen], start: float, stop: float) -> float | None:

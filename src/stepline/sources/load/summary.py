@@ -24,7 +24,8 @@ def summarise(
 
     Rates and means over time are of the steady window. Times to first token are of requests sent in it (the
     first round's come all at once, a burst that no steady load has), times per token of those that ended well;
-    where there are none of the kind, of all that have the number.
+    where there are none of the kind, of all that have the number. Gaps are medians: a mean would hold the prompts
+    that other streams' next requests bring.
 
     Args:
         plan: what was asked for.
@@ -60,8 +61,8 @@ def summarise(
         ttft_ms=_mean(ttft),
         ttft_p50_ms=_percentile(ttft, 50),
         ttft_p99_ms=_percentile(ttft, 99),
-        itl_ms=1000 * sum(gaps) / sum(gap_tokens) if sum(gap_tokens) else None,
-        chunk_gap_ms=1000 * sum(gaps) / len(gaps) if gaps else None,
+        itl_ms=_percentile([1000 * gap / n for gap, n in zip(gaps, gap_tokens, strict=True) if n], 50),
+        chunk_gap_ms=_percentile([1000 * gap for gap in gaps], 50),
         e2e_ms=_mean([1000 * (s.until - s.record.sent_s) for s in done if s.record.sent_s is not None]),
         requests=len(done),
         failed=len(all_seen) - len(sound),

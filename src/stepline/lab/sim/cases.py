@@ -1,0 +1,103 @@
+"""The matrix of simulated captures: faults, strengths, engines and seeds, under loads drawn from the seed."""
+
+import random
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from stepline.lab.real.matrix import Beside, Level
+from stepline.lab.sim.faults import FAULTS, Fault
+
+SYSTEMS = (
+    ("meta-llama/Llama-3.1-8B", "h200", 1),
+    ("Qwen/Qwen3-8B", "h100", 1),
+    ("Qwen/Qwen3-8B", "h200", 1),
+    ("Qwen/Qwen3-32B", "h200", 1),
+    ("Qwen/Qwen3-30B-A3B", "h200", 1),
+    ("meta-llama/Llama-3.1-70B", "h100", 4),
+)
+"""Model, GPU, ranks: each fits, and none is a favourite."""
+DENSE = SYSTEMS[:4]
+FEW_LAYERS = 5
+"""Of Llama-3.1-405B in the load "few wide layers": its layers keep a GPU busier than a host needs to launch them."""
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """One simulated capture to be."""
+
+    name: str
+    engine: str
+    fault: Fault
+    strength: int
+    seed: int
+    model: str
+    gpu: str
+    tp: int
+    layers: int | None
+    """Fewer layers than the model has; None for all."""
+    levels: tuple[Level, ...]
+
+
+def cases(
+    seed: int, *, engines: Sequence[str] = ("sglang", "vllm"), repeats: int = 1, healthy: int = 1
+) -> Iterator[Case]:
+    """Every fault at every strength on every engine, `repeats` times, and `healthy` times as often without one."""
+    for engine in engines:
+        for fault in FAULTS:
+            times = repeats if fault.expected else repeats * healthy
+            for strength in fault.strengths:
+                for number in range(times):
+                    yield _case(engine, fault, strength, number, seed)
+
+
+def _case(engine: str, fault: Fault, strength: int, number: int, seed: int) -> Case:
+    name = f"{engine}-{fault.name}-{strength}-{number}"
+    draw = random.Random(f"{seed}/{name}")  # noqa: S311 - a simulation
+    wide = fault.load == "few wide layers"
+    model, gpu, tp = draw.choice(DENSE if fault.load == "short and long contexts" else SYSTEMS)
+    if wide:
+        model, gpu, tp = "meta-llama/Llama-3.1-405B", "h200", 1
+    return Case(
+        name=name,
+        engine=engine,
+        fault=fault,
+        strength=strength,
+        seed=draw.randrange(2**31),
+        model=model,
+        gpu=gpu,
+        tp=tp,
+        layers=FEW_LAYERS if wide else None,
+        levels=levels(fault.load, draw, 25.0 if engine == "vllm" else 8.0),
+    )
+
+
+def levels(load: str, draw: random.Random, seconds: float) -> tuple[Level, ...]:
+    """The levels of a kind of load, lightest first; vLLM's log needs longer ones, with a line every ten seconds."""
+    inputs, outputs = draw.choice((256, 384, 512)), draw.choice((128, 192, 256))
+    steps = draw.choice(((1, 4, 16, 48), (1, 8, 32, 64), (2, 8, 24, 64)))
+
+    def level(concurrency: int, input_tokens: int = inputs, output_tokens: int = outputs) -> Level:
+        return Level(
+            concurrency=concurrency, input_tokens=input_tokens, output_tokens=output_tokens, seconds=seconds
+        )
+
+    if load == "long answers":
+        return tuple(level(n, 512, 1536) for n in (8, 32, 96))
+    if load == "long prompts beside":
+        beside = Beside(every_s=1.0, input_tokens=draw.choice((6000, 8000)), output_tokens=4)
+        plain = (level(8, 128, 384), level(24, 128, 384))
+        return (plain[1], *(msgspec.structs.replace(each, beside=beside) for each in plain))
+    if load == "short and long contexts":
+        long = draw.choice((16_000, 24_000))
+        return (level(1, 512, 256), *(level(n, long, 256) for n in (1, 2, 4)))
+    if load == "shared prefix":
+        share = draw.choice((0.6, 0.8, 0.95))
+        return tuple(
+            msgspec.structs.replace(level(n), shared_prefix_tokens=int(inputs * share) // 16 * 16)
+            for n in steps
+        )
+    if load == "cold, then again":
+        return tuple(
+            msgspec.structs.replace(level(n), ramp=0.0 if i < 2 else 0.25) for i, n in enumerate((1, 8, 1, 8))
+        )
+    return tuple(level(n) for n in steps)

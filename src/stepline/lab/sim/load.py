@@ -1,0 +1,97 @@
+"""Closed-loop load on a virtual clock: the same levels and the same report as a client of a real server gives."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from stepline.lab.real.load import Seen, Sent, row
+from stepline.lab.real.matrix import Level
+from stepline.lab.sim.prompt import BLOCK, Prompt, Request
+from stepline.lab.sim.virtual import Virtual
+
+_THINK_S = 0.0004
+"""From a stream's last token to its next request: what an asyncio client needs."""
+_MOST_SHARED = 65_536 // BLOCK
+
+
+class VirtualClient:
+    """Sends one level after another; `epoch_s` is the Unix time of second 0 of the engine's clock."""
+
+    def __init__(self, virtual: Virtual, *, seed: int, epoch_s: float) -> None:
+        self._virtual, self._epoch = virtual, epoch_s
+        self._random = random.Random(seed)  # noqa: S311 - load, not cryptography
+        self._common = tuple(self._random.getrandbits(60) for _ in range(_MOST_SHARED))
+        self._open: dict[str, Request] = {}
+        self._sent = 0
+
+    def level(self, level: Level) -> dict[str, Any]:
+        """Drive one level and return its row of `sweep.json`.
+
+        Raises:
+            ValueError: the level is counted, not timed; only timed ones are simulated.
+        """
+        if level.seconds is None:
+            raise ValueError("a simulated level needs seconds")
+        start = self._virtual.now_s
+        end = start + level.seconds
+        seen = Seen()
+
+        def again(done_s: float) -> None:
+            prompt = self._prompt(level.input_tokens, level.shared_prefix_tokens)
+            self._send(seen, prompt, level.output_tokens, done_s + _THINK_S, again=again)
+
+        for index in range(level.concurrency):
+            tokens = max(1, level.output_tokens * (index + 1) // level.concurrency)
+            prompt = self._prompt(level.input_tokens, level.shared_prefix_tokens)
+            self._send(seen, prompt, tokens, start, again=again, first_round=True)
+        if level.beside is not None:
+            others, at_s = Seen(), start
+            while at_s < end:
+                self._virtual.run(at_s)
+                self._send(
+                    others, self._prompt(level.beside.input_tokens, 0), level.beside.output_tokens, at_s
+                )
+                at_s += level.beside.every_s
+        self._virtual.run(end)
+        for request in self._open.values():
+            self._virtual.engine.abort(request)
+        self._open.clear()
+        return row(level, seen, self._epoch + start, self._epoch + end) | {"client_cpu_share": 0.0}
+
+    def _send(
+        self,
+        seen: Seen,
+        prompt: Prompt,
+        output_tokens: int,
+        at_s: float,
+        *,
+        again: Callable[[float], None] | None = None,
+        first_round: bool = False,
+    ) -> None:
+        self._sent += 1
+        request = Request(f"{self._sent:032x}", prompt, output_tokens, at_s)
+        sent = Sent(first_round=first_round, sent_s=self._epoch + at_s)
+        seen.requests.append(sent)
+        self._open[request.rid] = request
+
+        def take(_: Request, new: int, out_s: float, made: int, last: bool) -> None:  # noqa: FBT001
+            now = self._epoch + out_s
+            gap = None if sent.last_s is None else now - sent.last_s
+            if sent.first_s is None:
+                sent.first_s, sent.first_tokens, sent.cached = now, made, request.cached
+            seen.chunks.append((now, new, gap))
+            sent.last_s, sent.tokens = now, made
+            if last:
+                sent.done = True
+                del self._open[request.rid]
+                if again:
+                    again(out_s)
+
+        request.owner = take
+        self._virtual.submit(request)
+
+    def _prompt(self, tokens: int, shared: int) -> Prompt:
+        """Blocks of the common prefix, then blocks that no other prompt has."""
+        own = tokens // BLOCK - shared // BLOCK
+        draw = self._random.getrandbits
+        return Prompt(tokens, self._common[: shared // BLOCK] + tuple(draw(60) for _ in range(own)))

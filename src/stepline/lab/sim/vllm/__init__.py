@@ -1,0 +1,1 @@
+"""A simulated vLLM 0.20.0: its scheduling policy, HTTP surface, metrics and log."""

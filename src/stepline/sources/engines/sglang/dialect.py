@@ -1,0 +1,61 @@
+"""SGLang's native `POST /generate`: exact, because every event repeats how many tokens were made so far."""
+
+from typing import Any
+
+import msgspec
+
+from stepline.sources.load.dialect import Ask, Delta
+
+
+class _Meta(msgspec.Struct, gc=False):
+    completion_tokens: int | None = None
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    finish_reason: Any = None
+
+
+class _Event(msgspec.Struct, gc=False):
+    """`meta_info` of 0.4.1 to 0.5.23; an `error` takes its place when the scheduler refuses the request."""
+
+    meta_info: _Meta | None = None
+    error: Any = None
+
+
+class NativeGenerate:
+    """`completion_tokens` is cumulative whatever an event holds (engine-side batching, speculation)."""
+
+    name = "native /generate"
+    path = "/generate"
+    takes_ids = True
+    exact = True
+
+    def __init__(self) -> None:
+        self._decode = msgspec.json.Decoder(_Event).decode
+
+    def body(self, ask: Ask) -> bytes:
+        """Greedy, exactly `output_tokens` long. `ignore_eos` makes the scheduler reserve all of them at once."""
+        sampling = {"max_new_tokens": ask.output_tokens, "ignore_eos": True, "temperature": 0.0}
+        prompt: dict[str, object] = (
+            {"input_ids": ask.prompt_ids} if ask.prompt_ids else {"text": ask.prompt_text}
+        )
+        return msgspec.json.encode(prompt | {"sampling_params": sampling, "stream": True})
+
+    def read(self, event: bytes) -> Delta | None:
+        """One event; None for `[DONE]`."""
+        if event == b"[DONE]":
+            return None
+        content = self._decode(event)
+        if content.error is not None:
+            return Delta(error=str(content.error)[:200])
+        meta = content.meta_info
+        if meta is None:
+            return None
+        finish = meta.finish_reason
+        return Delta(
+            tokens=meta.completion_tokens,
+            prompt_tokens=meta.prompt_tokens,
+            cached_tokens=meta.cached_tokens,
+            finish=None
+            if finish is None
+            else str(finish.get("type") if isinstance(finish, dict) else finish),
+        )

@@ -1,0 +1,48 @@
+"""vLLM's HTTP routes beside generation (0.8.5 to 0.33; `entrypoints/openai/api_server.py`)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from stepline.sources.http import Http
+from stepline.sources.openai_dialect import Completions
+from stepline.sources.surface import Found, ProfileRoute, count_or_none, first_model, text_or_none
+
+
+def find(http: Http) -> Found | None:
+    """Recognised by the owner that its model list names.
+
+    `/metrics` is always there, `/server_info` only in development mode, the profiler only when set up at launch.
+
+    Raises:
+        Unreachable: nobody answers at all.
+    """
+    model = first_model(http)
+    if model is None or model.get("owned_by") != "vllm":
+        return None
+    version = http.get("/version").json()
+    info = http.get("/server_info?config_format=json")
+    lacks = []
+    if not info.ok:
+        lacks.append("/server_info: start the server with VLLM_SERVER_DEV_MODE=1")
+    folder = _trace_folder(info.json())
+    if folder is None:
+        lacks.append('a profile: start the server with --profiler-config \'{"profiler":"torch",…}\'')
+    return Found(
+        engine="vllm",
+        version=text_or_none(version.get("version")) if isinstance(version, Mapping) else None,
+        model=text_or_none(model.get("root")) or model["id"],
+        max_context_tokens=count_or_none(model.get("max_model_len")),
+        dialect=Completions(model["id"], takes_ids=True, running_usage=True, extensions=True),
+        metrics=http.get("/metrics").ok,
+        files={"server_info.json": info.body} if info.ok else {},
+        profile=None if folder is None else ProfileRoute(body=None, folder=folder, stops_itself=False),
+        flush_path="/reset_prefix_cache",
+        lacks=tuple(lacks),
+    )
+
+
+def _trace_folder(info: Any) -> str | None:
+    """`vllm_config.profiler_config.torch_profiler_dir`, nested JSON since 0.14."""
+    config = info.get("vllm_config") if isinstance(info, Mapping) else None
+    profiler = config.get("profiler_config") if isinstance(config, Mapping) else None
+    return text_or_none(profiler.get("torch_profiler_dir")) if isinstance(profiler, Mapping) else None
