@@ -25,8 +25,8 @@ WATCH_S = 2.0
 MAX_WATCH_S = 60.0
 WARM_UP = LevelPlan(concurrency=2, input_tokens=64, output_tokens=8, seconds=1.5)
 """Compiles and allocates what first requests do."""
-WARM_UPS = 20
-"""Rounds until a server has answered: half a minute is what first kernels take to compile where none is cached."""
+WARM_UP_S = 30.0
+"""Longest wait for a first answer, a third of the budget at most: first kernels may have to be compiled."""
 
 
 def diagnose_server(url: str, args: argparse.Namespace) -> Diagnosis:
@@ -114,7 +114,7 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
     profile = "; a profile may freeze it for 2 to 44 s" if limits.profile else ""
     tell(f"about to load it with up to {most} streams, at most {limits.budget_s:.0f} s{profile}")
     deadline = time.monotonic() + limits.budget_s
-    _warm_up(session, tell)
+    _warm_up(session, min(WARM_UP_S, limits.budget_s / 3), tell)
     done: tuple[Experiment, ...] = ()
     picture: Picture | None = None
     found: Diagnosis | None = None
@@ -145,8 +145,9 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
         found = diagnose(picture)
 
 
-def _warm_up(session: Session, tell: "_Teller") -> None:
-    for _ in range(WARM_UPS):
+def _warm_up(session: Session, longest_s: float, tell: "_Teller") -> None:
+    until = time.monotonic() + longest_s
+    while time.monotonic() < until:
         result = session.warm_up(WARM_UP)
         if result.level.requests or result.level.failed:
             return

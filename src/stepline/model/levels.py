@@ -243,6 +243,8 @@ def _disturbance(
     late = overtaxed(level.health)
     if late is not None:
         return late
+    if level.requests == 0 and level.failed:
+        return f"none of its requests ended well, {level.failed} failed"
     if profiled:
         return "the profiler ran inside this level and froze the server"
     if tok_s is None and (level.running is None or level.tpot_ms is None):
