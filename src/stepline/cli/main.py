@@ -12,7 +12,7 @@ from stepline.errors import SteplineError
 VERBS = {
     "diagnose": "find why a server decodes slowly, from recorded evidence",
     "roofline": "the least time a decode step can take, component by component",
-    "lab": "run a matrix of planted faults on real engines",
+    "lab": "serve a simulated engine with a planted fault, or run a matrix of them, simulated or real",
     "trace": "kernel and step accounting of GPU traces, all ranks",
     "fit": "the step law of a table of running batch and step time",
     "explain": "a rule's own page",

@@ -30,6 +30,8 @@ class Forward:
     new_sequences: int = 0
     new_tokens: int = 0
     cached_tokens: int = 0
+    repeated_tokens: int = 0
+    """Of the new tokens, those that a retraction made the engine compute again."""
     pending_tokens: int = 0
     """Tokens of a long prompt that later chunks will take."""
     used_tokens: int = 0

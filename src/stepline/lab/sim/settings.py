@@ -40,6 +40,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     prefix_cache: bool = True
     conservativeness: float = 1.0
     ratio_decay_steps: int = 600
+    reserve_whole_prompt: bool = True
+    """vLLM admits a prompt only when all of it fits (`scheduler_reserve_full_isl`), not just its first chunk."""
     log_interval: int = 40
     attention_backend: str
     kv_splits: int | None = None

@@ -111,6 +111,7 @@ class SglangScheduler(Scheduler):
             finished=finished,
             new_sequences=len(batch),
             new_tokens=new,
+            repeated_tokens=sum(tokens for request, tokens, _ in batch if request.retractions),
             cached_tokens=sum(cached for _, _, cached in batch),
             pending_tokens=self.chunked.wanted - self.chunked.held if self.chunked else 0,
             used_tokens=self.used,
