@@ -37,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of its noise (default 0)")
     parser.add_argument("--speed", type=float, default=1.0, help="times real time (default 1)")
     parser.add_argument("--port", type=int, default=30000, help="0 takes a free one (default 30000)")
+    parser.add_argument(
+        "--trace-dir", type=Path, metavar="DIR", help="where vLLM's profiler writes (default: it has none)"
+    )
     parser.add_argument("--log", type=Path, metavar="FILE", help="where its log goes (default stderr)")
 
 
@@ -58,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
         strength=strength,
         seed=args.seed,
         tp=args.tp,
+        changes={"trace_folder": str(args.trace_dir.resolve())} if args.trace_dir else None,
     )
     with args.log.open("w", buffering=1) if args.log else contextlib.nullcontext(sys.stderr) as log:
 

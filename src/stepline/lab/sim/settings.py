@@ -48,6 +48,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Blocks per KV head and request in decode attention; None: as many as fill the GPU."""
     speculation: Speculation | None = None
     memory_share: float
+    trace_folder: str | None = None
+    """Where vLLM's profiler writes; None: launched without one. SGLang is told with each request."""
     remarks: tuple[str, ...] = ()
     """Extra start-up lines, as the engine would print them."""
 
