@@ -1,6 +1,7 @@
 """Breaks each rule, one decision at a time, and shows which breaks no test notices.
 
 Run: python scripts/mutate.py [CODE ...]. Works on a copy of the checkout; a survivor is a decision that nobody tests.
+Decisions of models that only some rules ask count as theirs.
 Each mutant turns one comparison round, one `and` into `or` (and back), or one status into the other.
 """
 
@@ -14,6 +15,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 RULES = Path("src/stepline/findings/rules")
+MODELS = {
+    "src/stepline/model/communication.py": ("C501", "C502"),
+    "src/stepline/model/kernel_paths.py": ("K404", "K405", "K407"),
+    "src/stepline/model/trace_integrity.py": ("L105",),
+}
+"""Models by the rules whose tests must notice."""
 INVERSE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.GtE,
     ast.GtE: ast.Lt,
@@ -51,16 +58,16 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "stepline"
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", ".*_cache", ".hypothesis"))
-        for path in sorted((copy / RULES).glob("[a-z]*.py")):
+        rules = [(path, (path.read_text()[3:7],)) for path in sorted((copy / RULES).glob("[a-z]*.py"))]
+        for path, codes in [*rules, *((copy / model, codes) for model, codes in MODELS.items())]:
             source = path.read_text()
-            code = source[3:7]
-            if wanted and code not in wanted:
+            if wanted and not wanted & set(codes):
                 continue
             found, missed = 0, []
             for line, mutant in mutants(source):
                 path.write_text(mutant)
                 tests = [
-                    f"tests/rules/{code}",
+                    *(f"tests/rules/{code}" for code in codes),
                     "tests/golden/test_h200_faults.py",
                     "tests/golden/test_h200_captures.py",
                 ]
@@ -79,7 +86,7 @@ def main() -> int:
             path.write_text(source)
             survivors += len(missed)
             print(
-                f"{code} {path.stem}: {found} of {found + len(missed)} noticed"
+                f"{' '.join(codes)} {path.stem}: {found} of {found + len(missed)} noticed"
                 + (f", not lines {missed}" if missed else ""),
                 flush=True,
             )

@@ -11,6 +11,10 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "stepline")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shots", metavar="FOLDER", help="keep pictures of the pages that tests/browser opens")
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The maintainers' folder of real captures, beside the checkout or named by STEPLINE_SHARED."""

@@ -49,3 +49,8 @@ def size(value_bytes: float) -> str:
         if abs(value_bytes) >= scale:
             return f"{fmt(value_bytes / scale)} {unit}"
     return f"{value_bytes:.0f} B"
+
+
+def change(ratio: float) -> str:
+    """A ratio of speeds as people say it: '+1.2 %' near one, '4.3×' from a quarter on."""
+    return f"{100 * (ratio - 1):+.1f} %" if 0.8 < ratio < 1.25 else times(ratio)

@@ -3,7 +3,14 @@
 import msgspec
 
 from stepline.evidence.run import Run
-from stepline.evidence.trace import ComponentTime, ContextWork, RankTrace, StepGroup, TraceSummary
+from stepline.evidence.trace import (
+    ComponentTime,
+    ContextWork,
+    RankTrace,
+    StepGroup,
+    TraceKernel,
+    TraceSummary,
+)
 
 
 def with_trace(
@@ -14,6 +21,7 @@ def with_trace(
     context_ms: float = 0.0,
     context_tokens: int | None = 1_048_576,
     unattributed_ms: float = 0.0,
+    attention: TraceKernel | None = None,
 ) -> Run:
     """The run with a trace whose decode steps keep the GPU busy for `busy_ms`, `context_ms` of it context-shaped."""
     work = ContextWork(
@@ -29,7 +37,8 @@ def with_trace(
         per_chain_per_request_ms=context_ms / 2 / batch,
     )
     parts = {
-        "gemm": busy_ms - context_ms - unattributed_ms,
+        "gemm": busy_ms - context_ms - unattributed_ms - (attention.busy_ms if attention else 0.0),
+        "attention": attention.busy_ms if attention else 0.0,
         "indexer": context_ms,
         "unattributed": unattributed_ms,
     }
@@ -52,6 +61,7 @@ def with_trace(
         ),
         exposed_communication_ms=0.0,
         context=(work,) if context_ms else (),
+        top=(attention,) if attention else (),
     )
     rank = RankTrace(
         file="decode.trace.json.gz",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from stepline.cli.live_arguments import add_live_arguments
 from stepline.cli.output import add_output_arguments, deliver
 from stepline.errors import SteplineError, UsageError
 from stepline.evidence.run import ReadingDoubt, Run
@@ -14,15 +15,27 @@ from stepline.facts.hardware import find_gpu
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.model.assess import assess
-from stepline.model.picture import Setup
+from stepline.model.picture import Picture, Setup
+from stepline.sources.address import is_url
 from stepline.sources.read import TRACE_KIND, read, trace_files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `diagnose`."""
     parser.add_argument(
-        "targets", nargs="+", metavar="TARGET", help="files and folders of evidence, recognised by content"
+        "targets",
+        nargs="+",
+        metavar="TARGET",
+        help="a server's URL, or files and folders of evidence, recognised by content",
     )
+    add_setup_arguments(parser)
+    add_live_arguments(parser)
+    parser.add_argument("--save", metavar="DIR", help="keep what a live server said and how it was driven")
+    add_output_arguments(parser)
+
+
+def add_setup_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the user may say where the evidence does not."""
     parser.add_argument("--model", help="config.json, model folder, or the name of a bundled model")
     parser.add_argument("--gpu", help="GPU name, for example h200 or rtx-pro-6000")
     parser.add_argument("--tp", type=int, help="tensor-parallel size")
@@ -30,22 +43,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dp", type=int, help="data-parallel size")
     parser.add_argument("--pp", type=int, help="pipeline-parallel size")
     parser.add_argument("--context-length", type=int, help="context in tokens, where no evidence says it")
-    add_output_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, assess, diagnose, report."""
-    for target in args.targets:
-        if target.startswith(("http://", "https://")):
+    if any(is_url(target) for target in args.targets):
+        if len(args.targets) > 1:
             raise UsageError(
-                f"{target}: this release reads recorded evidence; save the server's log, /server_info and /metrics"
+                "give one server's URL alone; recorded evidence of it is found or given with --log"
             )
+        from stepline.cli.live import diagnose_server  # noqa: PLC0415  # load and HTTP, only for a live server
+
+        check(args)
+        return deliver(diagnose_server(args.targets[0], args), args)
     return deliver(diagnose_paths(args.targets, args), args)
 
 
 def diagnose_paths(targets: list[str], args: argparse.Namespace) -> Diagnosis:
     """The diagnosis of files and folders under the settings of the command line."""
-    _check(args)
+    check(args)
+    return diagnose(picture_of(targets, args))
+
+
+def picture_of(targets: list[str], args: argparse.Namespace) -> Picture:
+    """Everything that files and folders say, as rules see it."""
     evidence = _with_trace(read(targets), targets, args)
     setup = Setup(
         model=args.model,
@@ -60,10 +81,10 @@ def diagnose_paths(targets: list[str], args: argparse.Namespace) -> Diagnosis:
         evidence = _with_model(evidence, args.model)
     if not args.quiet and sys.stderr.isatty():
         print(f"read {len(evidence.files)} files", file=sys.stderr)
-    return diagnose(assess(evidence, setup))
+    return assess(evidence, setup)
 
 
-def _check(args: argparse.Namespace) -> None:
+def check(args: argparse.Namespace) -> None:
     """Refuse a command line that cannot be right before anything is read.
 
     Raises:
@@ -95,7 +116,16 @@ def _with_trace(evidence: Run, targets: list[str], args: argparse.Namespace) -> 
     except SteplineError as error:
         doubt = ReadingDoubt(topic="trace", text=f"the trace was left out: {error}")
         return msgspec.structs.replace(evidence, doubts=(*evidence.doubts, doubt))
-    return msgspec.structs.replace(evidence, trace=summary)
+    ranks = tuple(msgspec.structs.replace(rank, file=_named(rank.file, targets)) for rank in summary.ranks)
+    return msgspec.structs.replace(evidence, trace=msgspec.structs.replace(summary, ranks=ranks))
+
+
+def _named(file: str, targets: list[str]) -> str:
+    """A trace's name as other evidence is named: within its target, without the folders of this machine."""
+    for target in map(Path, targets):
+        if target.is_dir() and Path(file).is_relative_to(target):
+            return str(Path(file).relative_to(target))
+    return Path(file).name
 
 
 def _with_model(evidence: Run, path: str) -> Run:

@@ -11,6 +11,8 @@ from stepline.errors import SteplineError
 
 VERBS = {
     "diagnose": "find why a server decodes slowly, from recorded evidence",
+    "compare": "the verdict on a change: better, worse, same or inconclusive",
+    "history": "the ledger of levers tried, over a folder of runs",
     "roofline": "the least time a decode step can take, component by component",
     "lab": "serve a simulated engine with a planted fault, or run a matrix of them, simulated or real",
     "trace": "kernel and step accounting of GPU traces, all ranks",
@@ -28,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="stepline",
         description="Why does this LLM server decode slower than its hardware allows, and what does each cause cost?",
         epilog="Exit codes: 0 a diagnosis was made, 1 something reached --fail-on, 2 usage or unreadable evidence, "
-        "3 too little evidence for a verdict, 130 after Ctrl-C.",
+        "3 too little evidence for a verdict, 130 after Ctrl-C; compare: 0 better or same, 1 worse, 3 inconclusive.",
     )
     parser.add_argument("--version", action="version", version=f"stepline {__version__}")
     commands = parser.add_subparsers(dest="verb", metavar="COMMAND", required=True)

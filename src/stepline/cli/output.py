@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from stepline.cli.files import write_text
 from stepline.errors import UsageError
 from stepline.findings.diagnosis import Diagnosis
 from stepline.report.jsonout import to_json
@@ -16,6 +17,10 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     """Options that every command with a diagnosis shares."""
     parser.add_argument("--json", metavar="FILE", help="write the diagnosis as JSON, - for stdout")
     parser.add_argument(
+        "--html", metavar="FILE", help="write the diagnosis as one page that needs no network"
+    )
+    parser.add_argument("--md", metavar="FILE", help="write the diagnosis as Markdown for an issue")
+    parser.add_argument(
         "--fail-on",
         metavar="WHAT",
         help="exit 1 when a finding matches: a rule code, confirmed, or suspected",
@@ -26,17 +31,25 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def deliver(diagnosis: Diagnosis, args: argparse.Namespace) -> int:
-    """Write JSON and the terminal report, and choose the exit code.
+    """Write the files asked for and the terminal report, and choose the exit code.
 
     Raises:
         UsageError: when a file cannot be written or `--fail-on` names no rule.
     """
     failing = _failing(diagnosis, args.fail_on)
+    if args.html is not None:
+        from stepline.report.html import page  # noqa: PLC0415  # jinja2, only for pages
+
+        write_text(_file(args.html, "--html"), page(diagnosis))
+    if args.md is not None:
+        from stepline.report.markdown import markdown  # noqa: PLC0415
+
+        write_text(_file(args.md, "--md"), markdown(diagnosis))
     if args.json == "-":
         sys.stdout.write(to_json(diagnosis) + "\n")
     else:
         if args.json is not None:
-            _write(Path(args.json), to_json(diagnosis) + "\n")
+            write_text(Path(args.json), to_json(diagnosis) + "\n")
         if not args.quiet:
             from stepline.report.terminal import draw  # noqa: PLC0415  # rich is only for people
 
@@ -59,8 +72,7 @@ def _failing(diagnosis: Diagnosis, wanted: str | None) -> bool:
     return any(finding.code == code for finding in diagnosis.findings)
 
 
-def _write(path: Path, content: str) -> None:
-    try:
-        path.write_text(content, "utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror}); choose another file") from None
+def _file(name: str, option: str) -> Path:
+    if name == "-":
+        raise UsageError(f"{option} -: stdout carries the report or the JSON; name a file")
+    return Path(name)

@@ -26,6 +26,7 @@ FORMAT = "stepline-bundle"
 TABLES: dict[str, type[msgspec.Struct]] = {
     "decodes": DecodeReport,
     "prefills": PrefillReport,
+    "stretches": DecodeReport,
     "gpu_samples": GpuSample,
 }
 """Fields of Run that are kept as Parquet, with the record of their rows."""

@@ -7,6 +7,41 @@ import msgspec
 from stepline.evidence.origin import Origin
 
 
+class Failures(msgspec.Struct, frozen=True, kw_only=True):
+    """Requests that did not end well, each kind counted apart."""
+
+    refused: int = 0
+    """No connection."""
+    status: dict[int, int] = {}
+    """Answers by a status other than 200."""
+    closed: int = 0
+    """Streams that the server closed before their end."""
+    garbled: int = 0
+    """Streams with an event that is no JSON of the expected kind."""
+    hung: int = 0
+    miscounted: int = 0
+    """Answers whose final usage contradicts their events."""
+    error: int = 0
+    """Streams in which the engine reported an error."""
+    first: str | None = None
+    """The first failure in words, cut to 200 characters."""
+
+
+class ClientHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """What the client knows about itself at this level."""
+
+    cpu_share: float
+    """CPU time of the client over wall time, of one core, of its busiest process."""
+    us_per_token: float | None
+    lag_p50_ms: float
+    lag_p99_ms: float
+    """How late a timer of the client's loop fired: a bound on the error of every time it reports."""
+    late_share: float
+    """Share of the time in which a timer was due and had not fired, of the laggiest process: the client then did
+    neither read nor send."""
+    processes: int = 1
+
+
 class LoadLevel(msgspec.Struct, frozen=True, kw_only=True):
     """One closed-loop level as a client saw it. Nothing here is a step: queue and prefill are inside."""
 
@@ -19,6 +54,7 @@ class LoadLevel(msgspec.Struct, frozen=True, kw_only=True):
     tpot_ms: float | None = None
     ttft_ms: float | None = None
     itl_ms: float | None = None
+    """Gap between tokens; stepline's own client gives the median, which holds no prefill of others."""
     e2e_ms: float | None = None
     requests: int | None = None
     failed: int | None = None
@@ -56,6 +92,9 @@ class LoadLevel(msgspec.Struct, frozen=True, kw_only=True):
     arm: str | None = None
     """Which configuration of several in one table, as `flag=value`; levels of different arms are of different
     servers and never one sweep."""
+    failures: Failures | None = None
+    health: ClientHealth | None = None
+    """The client's own state, where it measured itself."""
 
 
 class StepRow(msgspec.Struct, frozen=True, kw_only=True):

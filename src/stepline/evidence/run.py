@@ -55,6 +55,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     transfers: tuple[TransferReport, ...] = ()
     metrics: tuple[EngineMetrics, ...] = ()
     levels: tuple[LoadLevel, ...] = ()
+    stretches: tuple[DecodeReport, ...] = ()
+    """What the client of a live recording saw while the set of decoding streams stayed the same."""
     step_rows: tuple[StepRow, ...] = ()
     levers: tuple[LeverTrial, ...] = ()
     gpu_samples: tuple[GpuSample, ...] = ()

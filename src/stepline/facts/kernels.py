@@ -9,6 +9,8 @@ from typing import Any, Literal
 import msgspec
 
 UNATTRIBUTED = "unattributed"
+LONGEST_NAME = 8192
+"""Characters of a kernel's name that are looked at: real ones have up to 5,000, a damaged file's may have millions."""
 
 
 class Naming(msgspec.Struct, frozen=True):
@@ -56,8 +58,8 @@ def _components() -> tuple[tuple[str, re.Pattern[str], re.Pattern[str] | None], 
 def component(name: str) -> Naming:
     """The component a kernel's name gives, `unattributed` (and generic) where no pattern matches."""
     for known, pattern, generic in _components():
-        if pattern.search(name):
-            return Naming(known, bool(generic and generic.search(name)))
+        if pattern.search(name, 0, LONGEST_NAME):
+            return Naming(known, bool(generic and generic.search(name, 0, LONGEST_NAME)))
     return Naming(UNATTRIBUTED, generic=True)
 
 
@@ -65,8 +67,8 @@ def component(name: str) -> Naming:
 def path(name: str) -> Literal["tensor", "cuda-core"] | None:
     """Whether the kernel runs on tensor cores, by its name; None where the name does not say."""
     facts = _facts()["tensor_path"]
-    core = _any(*facts["cuda_core"]).search(name)
-    if _any(*facts["tensor"]).search(name) and not (
+    core = _any(*facts["cuda_core"]).search(name, 0, LONGEST_NAME)
+    if _any(*facts["tensor"]).search(name, 0, LONGEST_NAME) and not (
         core and core[0].lower() in {"splitkreduce", "gemv", "combine"}
     ):
         return "tensor"
@@ -77,7 +79,7 @@ def path(name: str) -> Literal["tensor", "cuda-core"] | None:
 def dtype(name: str) -> str | None:
     """The narrowest operand type the name mentions."""
     kinds = ((kind, spelled) for kind, spelled in _facts()["dtypes"].items() if kind != "source")
-    return next((kind for kind, spelled in kinds if _any(*spelled).search(name)), None)
+    return next((kind for kind, spelled in kinds if _any(*spelled).search(name, 0, LONGEST_NAME)), None)
 
 
 def step(name: str) -> StepName | None:
@@ -133,3 +135,9 @@ Activity = Literal["waits", "launches", "graph_launches", "results", "scheduler"
 def host(name: str, activity: Activity) -> bool:
     """Whether a call, annotation or frame is of this activity."""
     return bool(_any(*_facts()["host"][activity]).search(name))
+
+
+@lru_cache(maxsize=20_000)
+def framework(name: str) -> bool:
+    """Whether the kernel is the framework's own for one operator: a copy, an addition, a softmax."""
+    return bool(_any(*_facts()["framework"]["patterns"]).search(name))

@@ -6,8 +6,10 @@ from stepline import __version__, units
 from stepline.evidence.origin import Sourced
 from stepline.evidence.run import Run
 from stepline.findings import diagnosis as view
+from stepline.findings import tables
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Rule
 from stepline.findings.registry import RULES
+from stepline.findings.timeline import timeline
 from stepline.findings.tried import with_trials
 from stepline.model.assess import law_or_none
 from stepline.model.drift import find_drift
@@ -20,13 +22,17 @@ from stepline.model.traced import TracedStep
 WORTH = 0.1
 """Share of the load's time below which nothing is a finding, at most a note (DESIGN §2)."""
 MAX_FINDINGS = 5
+SET_ASIDE = "L105"
+"""A doubt about evidence that no other finding uses once it is doubted: it comes last, not first."""
 
 
 def diagnose(picture: Picture) -> view.Diagnosis:
     """Ask every rule and put the answers together."""
     answers = [(rule, with_trials(rule, rule.check(picture), picture)) for rule in RULES]
     fired = [(rule, answer) for rule, answer in answers if isinstance(answer, Fired)]
-    worth = sorted((pair for pair in fired if _worth(pair[1], picture)), key=lambda pair: _rank(*pair))
+    worth = sorted(
+        (pair for pair in fired if pair[0].proven and _worth(pair[1], picture)), key=lambda pair: _rank(*pair)
+    )
     notes = [pair for pair in fired if pair not in worth] + worth[MAX_FINDINGS:]
     findings = tuple(_finding(rule, answer) for rule, answer in worth[:MAX_FINDINGS])
     conclusive = bool(findings) or picture.step is not None
@@ -38,6 +44,7 @@ def diagnose(picture: Picture) -> view.Diagnosis:
         step=_step(picture),
         life=_life(picture),
         accounting=_accounting(picture),
+        accounted=_accounted(picture),
         unexplained_ms=_unexplained(picture),
         phases=view.PhasesView(
             queue=picture.phases.queue_ms,
@@ -62,6 +69,10 @@ def diagnose(picture: Picture) -> view.Diagnosis:
             if isinstance(answer, CannotTell)
         ),
         doubts=tuple(view.Doubt(topic=doubt.topic, text=doubt.text) for doubt in picture.doubts),
+        kernels=tables.kernels(picture),
+        levels=tables.levels(picture),
+        levers=tables.levers(picture),
+        timeline=timeline(picture),
         provenance=_provenance(picture),
     )
 
@@ -77,10 +88,10 @@ def _worth(answer: Fired, picture: Picture) -> bool:
 def _rank(rule: Rule, answer: Fired) -> tuple[bool, bool, float, bool, bool]:
     """Known cost before unknown, more before less, sure before not, causes before doubts of the measurement.
 
-    A measurement known to be at fault comes before all: the other numbers rest on it.
+    A measurement known to be at fault comes before all: the other numbers rest on it. A trace at fault was set aside.
     """
     cost, sure, doubt = answer.recoverable_tok_s, answer.status == "confirmed", rule.code.startswith("L")
-    return (not (doubt and sure), cost is None, -(cost or 0.0), not sure, doubt)
+    return (not (doubt and sure) or rule.code == SET_ASIDE, cost is None, -(cost or 0.0), not sure, doubt)
 
 
 def _finding(rule: Rule, answer: Fired) -> view.Finding:
@@ -105,6 +116,10 @@ def _cite(line: Observation) -> view.Cited:
 
 def _note(rule: Rule, answer: Fired) -> view.Cited:
     cost = answer.recoverable_tok_s
+    if not rule.proven:
+        return view.Cited(
+            f"{rule.code} {rule.codename}: {answer.headline} (a note: no capture has proven this rule yet)"
+        )
     worth = "" if cost is None else f" (about {units.tok_s(cost)}, under a tenth of the load)"
     return view.Cited(f"{rule.code} {rule.codename}: {answer.headline}{worth}")
 
@@ -195,6 +210,11 @@ def _step(picture: Picture) -> view.StepView | None:
             typical_ms=None if floors.typical is None else floors.typical.ms,
             used=floors.used,
             not_counted=floors.expected.not_counted,
+            parts=tuple(
+                view.FloorPart(component=part.name, ms=part.ms, bytes=part.bytes, bound=part.bound)
+                for part in floors.here.components
+            ),
+            collective_ms=floors.here.collectives.ms,
         )
     return view.StepView(
         running=step.running,
@@ -205,6 +225,7 @@ def _step(picture: Picture) -> view.StepView | None:
         disturbance=step.disturbance,
         interval=_span(step.interval),
         floor=floor,
+        floor_missing=picture.floors_missing,
         gap=picture.gap,
         law=_law(picture.law, picture),
     )
@@ -218,7 +239,11 @@ def _law(law: StepLaw | NoLaw, picture: Picture) -> view.LawView:
     expected = None if picture.floors is None else picture.floors.expected_per_request_ms
     if isinstance(law, NoLaw):
         return view.LawView(
-            instrument="", points=points, refused=law.reason, expected_per_request_ms=expected
+            instrument="",
+            points=points,
+            refused=law.reason,
+            curve=_curve(law, picture),
+            expected_per_request_ms=expected,
         )
     return view.LawView(
         instrument=law.instrument,
@@ -229,8 +254,31 @@ def _law(law: StepLaw | NoLaw, picture: Picture) -> view.LawView:
         ceiling_tok_s=law.ceiling_tok_s,
         fixed_interval=_span(law.fixed_interval),
         interval=_span(law.per_request_interval),
+        curve=_curve(law, picture),
         expected_per_request_ms=expected,
     )
+
+
+def _curve(law: StepLaw | NoLaw, picture: Picture) -> tuple[view.LawCurvePoint, ...]:
+    """Nine points are enough for the bend of the interval and of the floor."""
+    largest = max((point.running for point in law.points), default=0.0)
+    if largest == 0:
+        return ()
+    told = law if isinstance(law, StepLaw) else None
+    used = None if picture.floors is None else picture.floors.used
+    points = []
+    for eighth in range(9):
+        running = largest * eighth / 8
+        floor = None if used is None or running == 0 else picture.floor_at(running, used)
+        points.append(
+            view.LawCurvePoint(
+                running=running,
+                step_ms=None if told is None else told.step_ms(running),
+                interval=None if told is None else _span(told.step_interval(running)),
+                floor_ms=None if floor is None else floor.total_ms,
+            )
+        )
+    return tuple(points)
 
 
 def _span(interval: Interval | None) -> view.Span | None:
@@ -322,6 +370,19 @@ def _traced_accounting(traced: TracedStep, wall_ms: float) -> tuple[view.Account
         )
     )
     return tuple(lines)
+
+
+def _accounted(picture: Picture) -> view.Accounted | None:
+    """The wall and the floor that belong to the accounting's batch."""
+    traced, step, floors = picture.traced, picture.step, picture.floors
+    if traced is not None and traced.wall_ms is not None and traced.group.batch is not None:
+        batch = traced.group.batch
+        floor = None if floors is None else picture.floor_at(batch, floors.used)
+        least = None if floor is None else floor.total_ms
+        return view.Accounted(running=batch, wall_ms=traced.wall_ms, floor_ms=least)
+    if step is None or floors is None:
+        return None
+    return view.Accounted(running=step.running, wall_ms=step.measured_ms, floor_ms=floors.here.total_ms)
 
 
 def _unexplained(picture: Picture) -> float | None:

@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from stepline.findings.detail import KernelView, LevelView, LeverView, Timeline
 from stepline.findings.outcome import Gain, Proof, Rival, RuledOut, Status, Try
 
 SCHEMA_VERSION = 1
@@ -42,6 +43,15 @@ class TargetView(msgspec.Struct, frozen=True, kw_only=True):
     knobs: tuple[KnobValue, ...]
 
 
+class FloorPart(msgspec.Struct, frozen=True, kw_only=True):
+    """One component of the floor in use: what it must read and what bounds it."""
+
+    component: str
+    ms: float
+    bytes: float
+    bound: str
+
+
 class FloorView(msgspec.Struct, frozen=True, kw_only=True):
     """The least step: strict (one token's experts), expected (uniform routing), typical (calibrated)."""
 
@@ -50,6 +60,9 @@ class FloorView(msgspec.Struct, frozen=True, kw_only=True):
     typical_ms: float | None
     used: Literal["strict", "expected"]
     not_counted: tuple[str, ...]
+    parts: tuple[FloorPart, ...]
+    """Of the floor in use; they sum to it with `collective_ms`."""
+    collective_ms: float
 
 
 class LawPointView(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,11 +73,22 @@ class LawPointView(msgspec.Struct, frozen=True, kw_only=True):
     windows: int
 
 
+class LawCurvePoint(msgspec.Struct, frozen=True, kw_only=True):
+    """The law with its interval, and the floor in use, at one running batch; null where there is none."""
+
+    running: float
+    step_ms: float | None
+    interval: Span | None
+    floor_ms: float | None
+
+
 class LawView(msgspec.Struct, frozen=True, kw_only=True):
     """t(N) = fixed + per_request·N; `refused` says why there is none, the points stay."""
 
     instrument: str
     points: tuple[LawPointView, ...]
+    curve: tuple[LawCurvePoint, ...]
+    """From no request to the largest batch measured."""
     refused: str | None = None
     shape: str | None = None
     fixed_ms: float | None = None
@@ -89,6 +113,8 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
     disturbance: str
     interval: Span | None
     floor: FloorView | None
+    floor_missing: str | None
+    """Why there is no floor and what would give one."""
     gap: float | None
     law: LawView
 
@@ -100,6 +126,15 @@ class AccountingLine(msgspec.Struct, frozen=True, kw_only=True):
     measured_ms: float | None
     floor_ms: float | None
     evidence: str
+
+
+class Accounted(msgspec.Struct, frozen=True, kw_only=True):
+    """The step that the accounting adds up to, which may be of another batch than the load's: the trace's."""
+
+    running: float
+    wall_ms: float
+    floor_ms: float | None
+    """The floor in use at that batch."""
 
 
 class LifeLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,6 +226,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     step: StepView | None
     life: tuple[LifeLine, ...]
     accounting: tuple[AccountingLine, ...]
+    accounted: Accounted | None
     unexplained_ms: float | None
     phases: PhasesView
     health: tuple[Cited, ...]
@@ -200,4 +236,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     clear: tuple[ClearView, ...]
     cannot_tell: tuple[CannotTellView, ...]
     doubts: tuple[Doubt, ...]
+    kernels: tuple[KernelView, ...]
+    levels: tuple[LevelView, ...]
+    levers: tuple[LeverView, ...]
+    timeline: Timeline | None
     provenance: Provenance

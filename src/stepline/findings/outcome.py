@@ -87,12 +87,16 @@ Outcome = Fired | Clear | CannotTell
 
 
 class Rule(NamedTuple):
-    """One cause. `codename` is the words of the catalogue; `since` the release that brought it."""
+    """One cause. `codename` is the words of the catalogue; `since` the release that brought it.
+
+    `proven` is False while no real positive and no real look-alike stand behind the rule: then it makes notes only.
+    """
 
     code: str
     codename: str
     since: str
     check: Callable[[Picture], Outcome]
+    proven: bool = True
 
 
 def recovered(rate_tok_s: float | None, gain: Gain | None) -> float | None:

@@ -5,23 +5,32 @@ from stepline.findings.outcome import Rule
 from stepline.findings.rules import (
     attention_occupancy,
     batch_capped,
+    client_bound,
     cold_start,
+    comm_bound,
     context_capacity_work,
     cuda_graph_off,
     cuda_graph_uncovered_batch,
     host_bound,
+    kernel_fallback,
     kv_capacity_bound,
     kv_preemption,
     linear_step,
     prefill_interference,
     prefix_cache_distortion,
     queue_not_decode,
+    redundant_reads,
     spec_not_paying,
+    straggler_rank,
+    trace_integrity,
+    wrong_dtype,
 )
 
 RULES: tuple[Rule, ...] = (
+    client_bound.RULE,
     prefix_cache_distortion.RULE,
     cold_start.RULE,
+    trace_integrity.RULE,
     queue_not_decode.RULE,
     batch_capped.RULE,
     kv_capacity_bound.RULE,
@@ -34,6 +43,11 @@ RULES: tuple[Rule, ...] = (
     context_capacity_work.RULE,
     attention_occupancy.RULE,
     linear_step.RULE,
+    kernel_fallback.RULE,
+    wrong_dtype.RULE,
+    redundant_reads.RULE,
+    comm_bound.RULE,
+    straggler_rank.RULE,
 )
 
 

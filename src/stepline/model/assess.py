@@ -26,9 +26,18 @@ from stepline.model.picture import (
     Target,
     floor_of,
 )
-from stepline.model.points import CLIENT_GAP, INTERVAL, TPOT, WINDOW, WINDOW_FILLED, best_points, point_at
+from stepline.model.points import (
+    CLIENT_GAP,
+    INTERVAL,
+    STRETCH,
+    TPOT,
+    WINDOW,
+    WINDOW_FILLED,
+    best_points,
+    point_at,
+)
 from stepline.model.target import find_target
-from stepline.model.timeline import Interval, Plateau, plateaus
+from stepline.model.timeline import Plateau, log_span, plateaus
 from stepline.model.traced import traced_step
 from stepline.model.typical import Typical, typical_step
 from stepline.model.windows import Windows, decode_windows
@@ -58,7 +67,7 @@ def assess(run: Run, setup: Setup) -> Picture:
     if context is None and setup.context_length is not None and target.configured_context is None:
         context = LiveContext(tokens=float(setup.context_length), route="--context-length")
     floors, floors_missing = _floors(target, missing, step, context, points)
-    samples = align_clocks(run.gpu_samples, _log_span(logged))
+    samples = align_clocks(run.gpu_samples, log_span(logged))
     use_by_running = _use_by_running(samples, logged)
     loop = _loop(load, step) or _loop_from_log(run, step, windows)
     return Picture(
@@ -199,6 +208,8 @@ def _step_at(point: LawPoint, instrument: str, windows: Windows) -> Step:
         disturbance = "the start of the window was not seen: a prefill or a gap may be inside"
     elif instrument in (WINDOW, WINDOW_FILLED):
         disturbance = "none seen: windows with prefill, batch changes or the profiler inside were left out"
+    elif instrument == STRETCH:
+        disturbance = "front end and network are inside, averaged away; no prompt was computed meanwhile"
     elif instrument == CLIENT_GAP:
         disturbance = "front end and network are inside; a median holds no prefill"
     else:
@@ -276,11 +287,6 @@ def _typical(target: Target, running: float, context_tokens: float) -> Typical |
         context_tokens=context_tokens,
         kv_dtype=target.kv_dtype,
     )
-
-
-def _log_span(logged: Sequence[Plateau]) -> Interval | None:
-    times = [plateau.time for plateau in logged if plateau.time is not None]
-    return Interval(min(t.start_s for t in times), max(t.end_s for t in times)) if times else None
 
 
 def _use_by_running(samples: Sequence[Any], logged: Sequence[Plateau]) -> dict[float, GpuUse]:

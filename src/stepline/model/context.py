@@ -3,9 +3,10 @@
 import statistics
 from collections.abc import Sequence
 
+from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.run import Run
 from stepline.model.picture import LiveContext, Load
-from stepline.model.windows import DecodeWindow
+from stepline.model.windows import SAME_BATCH, DecodeWindow
 
 
 def live_context(run: Run, windows: Sequence[DecodeWindow], load: Load | None) -> LiveContext | None:
@@ -15,11 +16,9 @@ def live_context(run: Run, windows: Sequence[DecodeWindow], load: Load | None) -
     reads as 512. The sum is a gauge and counts only while something runs.
     """
     running = None if load is None else load.running / load.ranks
-    for scrape in run.metrics:
-        if scrape.live_tokens and scrape.running:
-            return LiveContext(
-                tokens=scrape.live_tokens / scrape.running, route="summed sequence lengths (gauge)"
-            )
+    gauged = _by_gauge(run.metrics, None if load is None else load.running)
+    if gauged is not None:
+        return LiveContext(tokens=gauged, route="summed sequence lengths (gauge)")
     page = run.server.page_tokens
     if page is None or page.value == 1:
         held = [w.pool_tokens / w.running for w in windows if w.pool_tokens and w.running == running]
@@ -41,3 +40,11 @@ def live_context(run: Run, windows: Sequence[DecodeWindow], load: Load | None) -
             route=f"pool tokens less half a page of {page.value} (log)",
         )
     return None
+
+
+def _by_gauge(scrapes: Sequence[EngineMetrics], running: float | None) -> float | None:
+    """Median over the scrapes at the load's batch; without any, over all in which something ran."""
+    lengths = [(s.running, s.live_tokens / s.running) for s in scrapes if s.live_tokens and s.running]
+    at_load = [tokens for n, tokens in lengths if running and abs(n - running) <= SAME_BATCH * running]
+    held = at_load or [tokens for _, tokens in lengths]
+    return statistics.median(held) if held else None

@@ -37,7 +37,7 @@ def gpu_use(samples: Sequence[GpuSample], during: Interval | None) -> GpuUse | N
     if during is None:
         return None
     inside = [s for s in samples if s.time_s is not None and during.start_s + 1 <= s.time_s <= during.end_s]
-    inside = _of_working_gpus(inside)
+    inside = working_gpus(inside)
     if len(inside) < MIN_SAMPLES:
         return None
 
@@ -59,7 +59,7 @@ def gpu_use(samples: Sequence[GpuSample], during: Interval | None) -> GpuUse | N
     )
 
 
-def _of_working_gpus(samples: Sequence[GpuSample]) -> list[GpuSample]:
+def working_gpus(samples: Sequence[GpuSample]) -> list[GpuSample]:
     """The samples of the GPUs that served: a host's idle neighbours say nothing about this server."""
     busy: dict[int, float] = {}
     for gpu in {sample.gpu for sample in samples}:

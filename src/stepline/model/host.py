@@ -4,6 +4,7 @@ import msgspec
 
 from stepline.evidence.origin import Origin
 from stepline.model.picture import Picture
+from stepline.model.scrapes import over_recording
 
 
 class GraphUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,10 +31,9 @@ class GraphUse(msgspec.Struct, frozen=True, kw_only=True):
 def graph_use(picture: Picture) -> GraphUse:
     """Decode graph use by counter, log lines and setting."""
     run = picture.run
-    scrape = next(
-        (m for m in run.metrics if m.decode_graph_passes is not None or m.decode_eager_passes is not None),
-        None,
-    )
+    counted = over_recording(run)
+    passes = () if counted is None else (counted.decode_graph_passes, counted.decode_eager_passes)
+    scrape = counted if any(count is not None for count in passes) else None
     flags = [report.graph for report in run.decodes if report.graph is not None]
     flags += [row.graph for row in run.step_rows if row.graph is not None]
     setting = run.server.decode_graphs

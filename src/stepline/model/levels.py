@@ -6,14 +6,16 @@ token. Where the two sides do not meet, something disturbed the level and its ra
 
 import statistics
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from stepline.evidence.load import LoadLevel
+from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
-from stepline.model.timeline import Plateau
+from stepline.model.client import overtaxed
+from stepline.model.timeline import Plateau, upper_quartile
 
 LITTLE_TOLERANCE = 0.15
 """Share of the streams that Little's law may miss. Undisturbed levels of the four H200 captures miss 1 to 10 %
@@ -22,7 +24,11 @@ RAMP_SHARE = 0.5
 """A run of few requests ramps up and drains: of two rounds of streams, half a round is missing on average."""
 
 Route = Literal[
-    "scheduler log", "stated in the table", "streams past their first token", "rate × time per token"
+    "engine's gauge",
+    "scheduler log",
+    "stated in the table",
+    "streams past their first token",
+    "rate × time per token",
 ]
 
 
@@ -60,7 +66,7 @@ def offered_levels(run: Run, logged: Sequence[Plateau]) -> tuple[OfferedLevel, .
     # Arms of a comparison are different servers: the first is the one under diagnosis.
     arm = run.levels[0].arm if run.levels else None
     levels = [
-        _offered(level, logged, output_tokens, input_tokens)
+        _offered(level, logged, _gauges(level, run.metrics), output_tokens, input_tokens)
         for level in run.levels
         if level.arm == arm and (level.concurrency or level.running)
     ]
@@ -83,8 +89,40 @@ def _mean_lengths(run: Run) -> tuple[float | None, float | None]:
     return None, None
 
 
+RAMP = 0.25
+"""Opening of a level in which its streams are still being prefilled; the recorder's own levels fill up within it."""
+
+
+class Gauges(NamedTuple):
+    """What the engine's gauges said while a level ran: the upper quartile, since streams come and go in between."""
+
+    running: float
+    queued: float | None
+    origin: Origin
+
+
+def _gauges(level: LoadLevel, scrapes: Sequence[EngineMetrics]) -> Gauges | None:
+    """The scrapes inside a level whose times are known; two at least, since one is an instant."""
+    if level.start_s is None or level.end_s is None:
+        return None
+    opening = level.start_s + RAMP * (level.end_s - level.start_s)
+    inside = [s for s in scrapes if s.time_s is not None and opening <= s.time_s < level.end_s and s.running]
+    if len(inside) < 2:
+        return None
+    queued = [scrape.queued for scrape in inside if scrape.queued is not None]
+    return Gauges(
+        running=upper_quartile([scrape.running or 0.0 for scrape in inside]),
+        queued=upper_quartile(queued) if queued else None,
+        origin=inside[0].origin,
+    )
+
+
 def _offered(
-    level: LoadLevel, logged: Sequence[Plateau], output_tokens: float | None, input_tokens: float | None
+    level: LoadLevel,
+    logged: Sequence[Plateau],
+    gauges: Gauges | None,
+    output_tokens: float | None,
+    input_tokens: float | None,
 ) -> OfferedLevel:
     concurrency = level.concurrency or (level.running or 0.0) + (level.queued or 0.0)
     output = level.output_tokens or output_tokens
@@ -92,8 +130,10 @@ def _offered(
     if tok_s is None and level.tok_s_per_request is not None and level.running is not None:
         tok_s = level.tok_s_per_request * level.running
     matching = _matching(level, logged)
-    routes = _routes(level, matching, tok_s)
+    routes = _routes(level, matching, gauges, tok_s)
     queued = level.queued
+    if queued is None and gauges is not None:
+        queued = gauges.queued
     if queued is None:
         queues = [p.queued for p in matching if p.queued is not None]
         queued = max(queues) if queues else None
@@ -146,8 +186,12 @@ def _matching(level: LoadLevel, logged: Sequence[Plateau]) -> list[Plateau]:
     return matching
 
 
-def _routes(level: LoadLevel, matching: Sequence[Plateau], tok_s: float | None) -> tuple[BatchRoute, ...]:
+def _routes(
+    level: LoadLevel, matching: Sequence[Plateau], gauges: Gauges | None, tok_s: float | None
+) -> tuple[BatchRoute, ...]:
     routes = []
+    if gauges is not None:
+        routes.append(BatchRoute(route="engine's gauge", running=gauges.running, origin=gauges.origin))
     if matching:
         routes.append(
             BatchRoute(route="scheduler log", running=statistics.fmean(p.running for p in matching))
@@ -167,6 +211,9 @@ def _routes(level: LoadLevel, matching: Sequence[Plateau], tok_s: float | None) 
 def _disturbance(
     level: LoadLevel, tok_s: float | None, output_tokens: float | None, matching: Sequence[Plateau]
 ) -> str | None:
+    late = overtaxed(level.health)
+    if late is not None:
+        return late
     if any(plateau.profiled for plateau in matching):
         return "the profiler ran inside this level and froze the server"
     if tok_s is None and (level.running is None or level.tpot_ms is None):

@@ -8,10 +8,11 @@ from stepline.model.law import LawPoint, level_points
 from stepline.model.levels import OfferedLevel
 from stepline.model.picture import Load
 from stepline.model.regressed import regressed_points
-from stepline.model.windows import DecodeWindow, Windows
+from stepline.model.windows import SAME_BATCH, DecodeWindow, Windows
 
 WINDOW = "decode windows (log)"
 WINDOW_FILLED = "decode lines (log), prefill regressed out where no window is free of it"
+STRETCH = "streams of one batch (client)"
 TPOT = "time per token (client)"
 INTERVAL = "means over a fixed time (log)"
 CLIENT_GAP = "median gap between tokens (client)"
@@ -21,8 +22,6 @@ STATED_RATE = "rate as stated for a running batch"
 SAME_CONTEXT = 2.0
 """Contexts within this factor share a law: streams of one level differ by their output length, which doubled the
 context within levels of the captures (256 prompt and up to 128 output tokens, 512 and 192)."""
-SAME_BATCH = 0.06
-"""Batches this close share a point: requests come and go at the edges of a window."""
 
 
 def best_points(
@@ -30,18 +29,32 @@ def best_points(
 ) -> tuple[tuple[LawPoint, ...], str]:
     """Level points of one instrument: the best that saw the load, else the best that saw anything.
 
-    Instruments are never mixed in one law. In order: windows free of prefill, decode lines with prefill regressed
+    Instruments are never mixed in one law. In order: windows free of prefill (the log's, or the client's where
+    the log has fewer levels), decode lines with prefill regressed
     out where no window is free of it, the client's median gaps, the engine's own record, what somebody wrote down.
     """
+    seen = points_by_instrument(run, windows, levels, load)
+    if load is not None:
+        per_rank = load.running / load.ranks
+        for points, instrument in seen:
+            if point_at(points, per_rank) is not None:
+                return points, instrument
+    return seen[0] if seen else ((), WINDOW)
+
+
+def points_by_instrument(
+    run: Run, windows: Windows, levels: Sequence[OfferedLevel], load: Load | None
+) -> tuple[tuple[tuple[LawPoint, ...], str], ...]:
+    """The level points of every instrument that saw any, best instrument first."""
     near = _near_context(run, windows.usable, load)
     pure = level_points((w.running, w.step_ms, w.graph) for w in near)
-    filled = regressed_points(windows.mixed, (point.running for point in pure))
+    filled = [] if windows.by_client else regressed_points(windows.mixed, (point.running for point in pure))
     both = tuple(sorted((*pure, *filled), key=lambda point: point.running)) if filled else ()
     recorded = run.server.step_time_ms
     stated = [(row.running, row.step_ms, row.graph) for row in run.step_rows if row.step_ms is not None]
     rates = [(row.running, 1000 * row.running / row.tok_s, row.graph) for row in run.step_rows if row.tok_s]
     candidates = [
-        (pure, WINDOW),
+        (pure, STRETCH if windows.by_client else WINDOW),
         (both, WINDOW_FILLED),
         (_client_gaps(levels), CLIENT_GAP),
         (level_points((w.running, w.step_ms, w.graph) for w in windows.bounded), INTERVAL),
@@ -50,13 +63,7 @@ def best_points(
         (level_points(stated), STATED),
         (level_points(rates), STATED_RATE),
     ]
-    seen = [candidate for candidate in candidates if candidate[0]]
-    if load is not None:
-        per_rank = load.running / load.ranks
-        for points, instrument in seen:
-            if point_at(points, per_rank) is not None:
-                return points, instrument
-    return seen[0] if seen else ((), WINDOW)
+    return tuple(candidate for candidate in candidates if candidate[0])
 
 
 def _near_context(run: Run, windows: Sequence[DecodeWindow], load: Load | None) -> Sequence[DecodeWindow]:

@@ -8,7 +8,7 @@ from stepline.model.assess import law_or_none
 from stepline.model.closed_loop import ClosedLoop, decode_only
 from stepline.model.excess import PerRequestCost
 from stepline.model.law import Interval
-from stepline.model.picture import Picture
+from stepline.model.picture import Picture, Step
 
 ORDINARY_GROWTH = 0.005
 """Share of the fixed part by which a sound step grows for each further request: 0.54 % on the healthy H200 capture
@@ -82,6 +82,12 @@ def with_step(
     return Prediction(
         tok_s=central.tok_s, low=slow.tok_s, high=fast.tok_s, binds_next=_told(picture, binds_next)
     )
+
+
+def traced_batch_step(picture: Picture) -> Step | None:
+    """The measured step where it has the batch of the traced one: what a trace saves can be taken from no other."""
+    step, traced = picture.step, picture.traced
+    return step if step is not None and traced is not None and step.running == traced.group.batch else None
 
 
 def with_launches(

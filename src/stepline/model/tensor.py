@@ -19,7 +19,8 @@ def tensor_statement(picture: Picture) -> str | None:
         if measured <= expected.high
         else "is more than decode alone explains: prefill is inside the samples"
     )
-    span = f"{units.percent(expected.low)} to {units.percent(min(1.0, expected.high))}"
+    low, high = units.percent(expected.low), units.percent(min(1.0, expected.high))
+    span = low if low == high else f"{low} to {high}"
     return (
         f"the tensor pipe reads {units.percent(measured)}; a step of {units.ms(step.measured_ms)} at {step.running:g} "
         f"should read {span} (tile-padded FLOPs), so that number {verdict}"

@@ -1,6 +1,6 @@
 """When what happened: the profiler's intervals and the plateaus of offered load that a log shows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -79,6 +79,12 @@ def plateaus(run: Run) -> tuple[Plateau, ...]:
     return tuple(_plateau(group, ranks, run, profiles) for group in kept)
 
 
+def log_span(logged: Sequence[Plateau]) -> Interval | None:
+    """From the first plateau's start to the last one's end; None when the log carries no times."""
+    times = [plateau.time for plateau in logged if plateau.time is not None]
+    return Interval(min(t.start_s for t in times), max(t.end_s for t in times)) if times else None
+
+
 def _same_load(group: list[DecodeReport], report: DecodeReport) -> bool:
     peak = max(_offered(member) for member in group)
     return (
@@ -99,7 +105,7 @@ def _plateau(group: list[DecodeReport], ranks: int, run: Run, profiles: Iterable
     prefills = [p for p in run.prefills if first < p.seq < last]
     queued = [report.queued for report in group if report.queued is not None]
     return Plateau(
-        offered=_upper_quartile([_offered(report) for report in group]) * ranks,
+        offered=upper_quartile([_offered(report) for report in group]) * ranks,
         running=_median([report.running for report in group]) * ranks,
         queued=_median(queued) * ranks if queued else None,
         time=time,
@@ -118,7 +124,8 @@ def _graph_share(group: list[DecodeReport]) -> float | None:
     return sum(flags) / len(flags) if flags else None
 
 
-def _upper_quartile(values: list[int]) -> float:
+def upper_quartile(values: Sequence[float]) -> float:
+    """The value that a quarter of them reach or pass."""
     return float(sorted(values)[round(0.75 * (len(values) - 1))])
 
 

@@ -10,12 +10,17 @@ from collections.abc import Sequence
 import msgspec
 
 from stepline.evidence.run import Run
-from stepline.evidence.trace import ContextWork, StepGroup
+from stepline.evidence.trace import ContextWork, StepGroup, TraceSummary
 from stepline.model.law import LawPoint
 
 CAPACITY_SHARE = 0.25
 """Share of a step's GPU time in work of the configured extent from which the capacity is what costs: below, removing
 all of it gains less than a third."""
+WORTH_SHARE = 0.1
+"""Share of a decode step from which a part of it is worth a finding, as the tenth of the load's time is elsewhere."""
+CONTRADICTION = 1.1
+"""GPU work over the unprofiled step at the same batch from which the two cannot both be true: on the H200 captures it
+is at most 1.02 times."""
 
 
 class TracedStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +30,16 @@ class TracedStep(msgspec.Struct, frozen=True, kw_only=True):
     group: StepGroup
     wall_ms: float | None
     """Unprofiled; None where no window was measured at the trace's batch."""
+
+    @property
+    def step_ms(self) -> float:
+        """The unprofiled step; where none was measured, first to last GPU work in the trace, which is no shorter."""
+        return self.group.span_ms if self.wall_ms is None else self.wall_ms
+
+    @property
+    def contradicts_wall(self) -> bool:
+        """True when the GPU worked longer than the step took: the profiler slowed it, or the batch differs."""
+        return self.wall_ms is not None and self.group.busy_ms > CONTRADICTION * self.wall_ms
 
     @property
     def busy_share(self) -> float | None:
@@ -48,14 +63,18 @@ class TracedStep(msgspec.Struct, frozen=True, kw_only=True):
         return largest
 
 
-def traced_step(run: Run, points: Sequence[LawPoint]) -> TracedStep | None:
-    """The decode group with most GPU time on the first rank that has one; None without a trace or decode in it."""
-    if run.trace is None:
-        return None
-    for rank in run.trace.ranks:
+def decode_of(trace: TraceSummary, points: Sequence[LawPoint]) -> TracedStep | None:
+    """The decode group with most GPU time on the first rank that has one; None without decode in the trace."""
+    for rank in trace.ranks:
         group = next((group for group in rank.groups if group.kind == "decode"), None)
         if group is None:
             continue
         wall = next((point.step_ms for point in points if point.running == group.batch), None)
         return TracedStep(file=rank.file, group=group, wall_ms=wall)
     return None
+
+
+def traced_step(run: Run, points: Sequence[LawPoint]) -> TracedStep | None:
+    """The decode step that rules may use; None without one, or where it contradicts the unprofiled step (L105)."""
+    found = None if run.trace is None else decode_of(run.trace, points)
+    return None if found is None or found.contradicts_wall else found

@@ -18,6 +18,7 @@ import msgspec
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport, PrefillReport, SchedulerEvent
+from stepline.model.client import overtaxed
 
 Reason = Literal[
     "no rate",
@@ -70,6 +71,8 @@ class Windows(msgspec.Struct, frozen=True, kw_only=True):
     """Means over a fixed time with prefill inside: the step is at most theirs."""
     mixed: tuple[MixedLine, ...]
     discarded: dict[Reason, int]
+    by_client: bool = False
+    """The valid windows are stretches that a client saw, because the log has none or has them at fewer levels."""
 
     @property
     def usable(self) -> tuple[DecodeWindow, ...]:
@@ -96,12 +99,55 @@ def decode_windows(run: Run) -> Windows:
                 discarded[reason] += 1
                 if report.instrument == "interval" and report.tok_s and report.running:
                     bounded.append(_window(report))
+    seen = _stretches(run)
+    by_client = _levels_covered(seen, run) > _levels_covered(valid, run) or (bool(seen) and not valid)
     return Windows(
-        valid=tuple(valid),
+        by_client=by_client,
+        valid=seen if by_client else tuple(valid),
         unverified=tuple(unverified),
         bounded=tuple(bounded),
         mixed=tuple(mixed),
         discarded=dict(discarded),
+    )
+
+
+SAME_BATCH = 0.06
+"""Batches this close are one level: requests come and go at the edges of a window."""
+
+
+CLOCK_S = 0.01
+"""A level's last stretch ends with the level; the two ends are the same moment, computed twice."""
+
+
+def _stretches(run: Run) -> tuple[DecodeWindow, ...]:
+    """The client's stretches of constant batch, each a window: exact tokens over its wall time.
+
+    Levels in which the client could not keep up have none. With speculation a step makes several tokens and the
+    client cannot count steps, so there are none then.
+    """
+    speculates = run.server.speculative is not None or any(d.accept_length is not None for d in run.decodes)
+    if speculates:
+        return ()
+    late = [
+        (level.start_s or 0.0, (level.end_s or 0.0) + CLOCK_S)
+        for level in run.levels
+        if overtaxed(level.health)
+    ]
+    return tuple(
+        _window(report)
+        for report in run.stretches
+        if report.running
+        and report.tok_s
+        and not any(start <= (report.time_s or 0.0) <= end for start, end in late)
+    )
+
+
+def _levels_covered(windows: Sequence[DecodeWindow], run: Run) -> int:
+    """Client levels whose running batch some window has."""
+    batches = [batch for level in run.levels if (batch := level.running or level.decoding)]
+    return sum(
+        any(abs(window.running - batch) <= max(0.5, SAME_BATCH * batch) for window in windows)
+        for batch in batches
     )
 
 

@@ -10,7 +10,7 @@ from stepline.errors import UnreadableEvidence, UsageError
 from stepline.evidence import bundle
 from stepline.evidence.merge import merge
 from stepline.evidence.run import EvidenceFile, Run
-from stepline.sources import rotation
+from stepline.sources import client_file, rotation
 from stepline.sources.importers.registry import PER_REQUEST
 from stepline.sources.peek import Peek, peek
 from stepline.sources.readers import document, log, prometheus, table
@@ -26,6 +26,7 @@ class Reader(NamedTuple):
 
 
 READERS = (
+    Reader(client_file.recognises, client_file.read_live),
     Reader(document.recognises, document.read_document),
     Reader(prometheus.recognises, prometheus.read_prometheus),
     Reader(log.recognises, log.read_log),

@@ -3,8 +3,10 @@ import pytest
 
 from stepline.evidence.load import StepRow
 from stepline.evidence.origin import Origin
+from stepline.evidence.trace import TraceKernel
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.server import Stage, check, server
+from tests.rules.traces import with_trace
 
 
 def _contexts(slope_us_per_token: float):
@@ -55,3 +57,34 @@ def test_two_stated_rates_are_enough(rates, kind):
         for line, (rate, context) in enumerate(zip(rates, (234, 2154), strict=True), start=2)
     )
     assert isinstance(check("K402", msgspec.structs.replace(server([]), step_rows=rows), gpu=None), kind)
+
+
+def _traced(waves: float, attention_ms: float):
+    """One sequence of 24,000 tokens: a step of 37 ms, so much of it in an attention kernel of so many waves."""
+    kernel = TraceKernel(
+        name="_fwd_grouped_kernel_stage1",
+        component="attention",
+        found_by="name",
+        per_step=32.0,
+        busy_ms=attention_ms,
+        count=256,
+        total_ms=8 * attention_ms,
+        mean_us=1000.0,
+        grid=(8, 8, 1),
+        waves=waves,
+    )
+    run = server([Stage(running=8, step_ms=37.0, context=24_000)])
+    return with_trace(run, batch=8, busy_ms=36.5, attention=kernel)
+
+
+def test_a_trace_confirms_a_grid_that_leaves_sms_idle():
+    answer = check("K402", _traced(waves=0.24, attention_ms=31.0))
+    assert isinstance(answer, Fired)
+    assert answer.status == "confirmed"
+    assert "24 %" in answer.headline
+    assert answer.gain is not None
+
+
+@pytest.mark.parametrize(("waves", "attention_ms"), [(3.0, 31.0), (0.24, 3.0)])
+def test_a_full_grid_or_a_fast_read_is_not_confirmed(waves, attention_ms):
+    assert not isinstance(check("K402", _traced(waves, attention_ms)), Fired)

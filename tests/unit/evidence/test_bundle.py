@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stepline.errors import UnreadableEvidence
 from stepline.evidence import bundle
 from stepline.evidence.gpu import GpuSample
-from stepline.evidence.load import LeverTrial, LoadLevel, StepRow
+from stepline.evidence.load import Failures, LeverTrial, LoadLevel, StepRow
 from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import EvidenceFile, ReadingDoubt, Run
@@ -47,6 +47,13 @@ def a_long_run(count: int = bundle.SHORT_ROWS + 1) -> Run:
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+
+
+counts = st.integers(0, 2**53)
+# Left to itself hypothesis passes msgspec's marker for a default dict on as a value.
+st.register_type_strategy(
+    Failures, st.builds(Failures, refused=counts, status=st.dictionaries(st.integers(100, 599), counts))
+)
 
 
 def strategy_for(hint: Any) -> st.SearchStrategy[Any]:

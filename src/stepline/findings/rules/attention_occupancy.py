@@ -12,8 +12,10 @@ Evidence needed:
     of the attention backend or its number of KV splits.
 
 How it decides:
-    On one machine cache and weights come from the same memory. The cache is read over twice as slowly as the
-    weights, and what that costs at the longest context is at least 10 % of the step.
+    From a trace: attention takes at least 10 % of the step and three times its floor, and the blocks of its dearest
+    kernel do not even fill the SMs once: confirmed. Without one: on one machine cache and weights come from the same
+    memory. The cache is read over twice as slowly as the weights, and what that costs at the longest context is at
+    least 10 % of the step.
 
 What would prove it wrong:
     Another attention backend with the same slope, or a grid that fills the SMs.
@@ -41,12 +43,70 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.context_law import SlowCache, cache_at_load, law_at_load
+from stepline.model.excess import ABOVE_ROOFLINE
+from stepline.model.kernel_paths import component_floor_ms
 from stepline.model.picture import Picture
-from stepline.model.predict import with_step
+from stepline.model.predict import traced_batch_step, with_step
+from stepline.model.traced import WORTH_SHARE
 
 
 def check(picture: Picture) -> Outcome:
     """Decide whether attention reads its cache too slowly."""
+    return _from_trace(picture) or _from_contexts(picture)
+
+
+def _from_trace(picture: Picture) -> Fired | None:
+    """Attention far from its floor on a grid that leaves SMs idle; None where no trace shows that."""
+    traced = picture.traced
+    if traced is None or picture.floors is None:
+        return None
+    group = traced.group
+    kernels = [kernel for kernel in group.top if kernel.component == "attention"]
+    dearest = max(kernels, key=lambda kernel: kernel.busy_ms, default=None)
+    took_ms, floor_ms = group.component_ms("attention"), component_floor_ms(picture, "attention", group.batch)
+    if dearest is None or dearest.waves is None or dearest.grid is None or not floor_ms:
+        return None
+    if dearest.waves >= 1 or took_ms < WORTH_SHARE * traced.step_ms or took_ms < ABOVE_ROOFLINE * floor_ms:
+        return None
+    step, gain = traced_batch_step(picture), None
+    if step is not None:
+        rest = step.measured_ms - took_ms
+        gain = gain_from(
+            with_step(
+                picture,
+                rest + ABOVE_ROOFLINE * floor_ms / 2,
+                rest + floor_ms,
+                rest + max(took_ms * dearest.waves, ABOVE_ROOFLINE * floor_ms),
+                "weights and the rest of the step",
+            )
+        )
+    grid = "×".join(str(extent) for extent in dearest.grid if extent > 1) or "1"
+    return Fired(
+        status="confirmed",
+        headline=f"decode attention fills {units.percent(dearest.waves)} of the GPU and takes "
+        f"{units.percent(took_ms / traced.step_ms)} of the step",
+        evidence=(
+            Observation(
+                f"attention takes {units.ms(took_ms)} of {units.ms(traced.step_ms)} a step at {group.batch} running, "
+                f"against a floor of {units.ms(floor_ms)} [{traced.file}]"
+            ),
+            Observation(
+                f"its dearest kernel runs {grid} blocks: {units.percent(dearest.waves)} of what the SMs hold at once "
+                f"(`{dearest.name[:60]}`)"
+            ),
+        ),
+        recoverable_tok_s=recovered(picture.rate_tok_s, gain),
+        gain=gain,
+        ruled_out=(
+            RuledOut("KV reads as such", f"the cache alone needs {units.ms(floor_ms)} from memory"),
+            RuledOut("H301 host-bound", f"the kernels themselves take {units.ms(took_ms)} of GPU time"),
+        ),
+        tries=(_TRY,),
+        proof=_PROOF,
+    )
+
+
+def _from_contexts(picture: Picture) -> Outcome:
     law = law_at_load(picture)
     if law is None:
         return CannotTell(
@@ -103,11 +163,12 @@ def _fired(picture: Picture, cache: SlowCache) -> Fired:
                 "K404 kernel-fallback", "a trace: which attention kernel runs, and its grid against the SMs"
             ),
         ),
-        tries=(
-            Try("another attention backend, or more KV splits", "a restart; small numerical differences"),
-        ),
-        proof=Proof("diagnose two captures at one long context, with either backend", 60.0),
+        tries=(_TRY,),
+        proof=_PROOF,
     )
 
+
+_TRY = Try("another attention backend, or more KV splits", "a restart; small numerical differences")
+_PROOF = Proof("diagnose two captures at one long context, with either backend", 60.0)
 
 RULE = Rule("K402", "attention-occupancy", "0.1.0", check)

@@ -103,7 +103,14 @@ def _slower_first_time(picture: Picture) -> Fired | None:
     """A level that was measured again later and read faster."""
     if picture.run.levers:
         return None  # rows of a comparison differ by more than time
-    order = [level for level in picture.run.levels if level.concurrency is not None and level.tok_s]
+    # A level in which hardly an answer ended shows its opening burst, and is no first reading of a later one.
+    order = [
+        level
+        for level in picture.run.levels
+        if level.concurrency is not None
+        and level.tok_s
+        and (level.requests is None or level.requests >= level.concurrency / 2)
+    ]
     for index, first in enumerate(order):
         again = [later for later in order[index + 1 :] if _same_load(first, later)]
         if not again or first.tok_s is None:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from stepline.evidence.load import LoadLevel
+from stepline.evidence.load import ClientHealth, Failures, LoadLevel
 from stepline.evidence.scheduler import DecodeReport
 
 
@@ -35,42 +35,24 @@ class LevelPlan(msgspec.Struct, frozen=True, kw_only=True):
     shared_prefix_tokens: int = 0
     """Opening of every prompt that all share; 0 makes every prompt unique."""
     seed: int = 0
+    """Of the shared opening and of the arrivals' times. Prompts beyond the opening never repeat, whatever it is."""
     vocabulary: int = 1000
     """Prompt ids are drawn below this; an id that the server refuses would fail every request."""
     stall_s: float = 30.0
     """A stream silent for this long is given up and counted as hung."""
 
 
-class Failures(msgspec.Struct, frozen=True, kw_only=True):
-    """Requests that did not end well, each kind counted apart."""
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a running level stands."""
 
-    refused: int = 0
-    """No connection."""
-    status: dict[int, int] = {}
-    """Answers by a status other than 200."""
-    closed: int = 0
-    """Streams that the server closed before their end."""
-    garbled: int = 0
-    """Streams with an event that is no JSON of the expected kind."""
-    hung: int = 0
-    miscounted: int = 0
-    """Answers whose final usage contradicts their events."""
-    error: int = 0
-    """Streams in which the engine reported an error."""
-    first: str | None = None
-    """The first failure in words, cut to 200 characters."""
-
-
-class ClientHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """What the client knows about itself at this level."""
-
-    cpu_share: float
-    """CPU time of the client over wall time, of one core, of its busiest process."""
-    us_per_token: float | None
-    lag_p50_ms: float
-    lag_p99_ms: float
-    """How late a timer of the client's loop fired: a bound on the error of every time it reports."""
-    processes: int = 1
+    elapsed_s: float
+    in_flight: int
+    decoding: int
+    """Streams that have had their first token."""
+    requests: int
+    """Ended well so far."""
+    failed: int
+    tokens: int
 
 
 class LevelResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,13 +36,10 @@ def find(http: Http) -> Found | None:
     )
 
 
-def _first(http: Http, *paths: str) -> Reply:
-    """The first path that answers 200; newer releases renamed routes and kept the old ones as aliases."""
-    for path in paths:
-        reply = http.get(path)
-        if reply.ok:
-            break
-    return reply
+def _first(http: Http, path: str, alias: str) -> Reply:
+    """The newer path, or the older one where it is not there yet."""
+    reply = http.get(path)
+    return reply if reply.ok else http.get(alias)
 
 
 def _profile(folder: str, steps: int) -> dict[str, Any]:

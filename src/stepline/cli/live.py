@@ -1,0 +1,183 @@
+"""Drives a running server: asks the plan what to measure, measures it, and looks at what is known by then."""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from stepline.cli.diagnose import picture_of
+from stepline.cli.live_arguments import levels, seconds
+from stepline.errors import UnreadableEvidence
+from stepline.findings.diagnose import diagnose
+from stepline.findings.diagnosis import Diagnosis
+from stepline.model.picture import Picture
+from stepline.plan.experiment import Experiment, Limits, Stop
+from stepline.plan.policy import next_experiment, outline
+from stepline.sources.address import parse
+from stepline.sources.live.session import Session
+from stepline.sources.live.traffic import Traffic, watch
+from stepline.sources.load.level import LevelPlan, LevelResult
+
+WATCH_S = 2.0
+"""Long enough for two scrapes a second apart to show tokens being made."""
+MAX_WATCH_S = 60.0
+WARM_UP = LevelPlan(concurrency=2, input_tokens=64, output_tokens=8, seconds=1.5)
+"""Compiles and allocates what first requests do."""
+WARM_UPS = 20
+"""Rounds until a server has answered: half a minute is what first kernels take to compile where none is cached."""
+
+
+def diagnose_server(url: str, args: argparse.Namespace) -> Diagnosis:
+    """Record a server and diagnose the recording; what was measured survives Ctrl-C where `--save` names a folder."""
+    with tempfile.TemporaryDirectory(prefix="stepline-") as scratch:
+        folder = Path(args.save) if args.save else Path(scratch)
+        record_server(url, folder, args)
+        return diagnose(picture_of([str(folder)], args))
+
+
+def record_server(url: str, folder: Path, args: argparse.Namespace) -> None:
+    """Find the server, look whether others use it, then drive it or watch it within the budget.
+
+    Raises:
+        SteplineError: nobody answers, or the command line cannot be right.
+    """
+    tell = _Teller(quiet=args.quiet)
+    budget_s = seconds(args.budget)
+    limits = Limits(
+        budget_s=budget_s,
+        concurrency=levels(args.concurrency),
+        input_tokens=args.input_tokens,
+        output_tokens=args.output_tokens,
+        profile=args.profile is not False,
+    )
+    address = parse(url, args.header)
+    log = Path(args.log) if args.log else None
+    with Session(address, folder, log=log) as session:
+        _introduce(session, tell)
+        limits = _offered(session, limits)
+        traffic = watch(session, WATCH_S)
+        if traffic.others is not None:
+            session.write_record(others=traffic.others)
+        if _may_load(traffic, args, tell):
+            if args.flush:
+                tell(
+                    "prefix cache emptied"
+                    if session.flush()
+                    else "the server refused to empty its prefix cache"
+                )
+            _drive(session, limits, args, tell)
+        else:
+            span = min(MAX_WATCH_S, budget_s)
+            tell(f"watching for {span:.0f} s, without load")
+            watch(session, span)
+
+
+def _introduce(session: Session, tell: "_Teller") -> None:
+    record = session.record
+    engine = f"{record.engine or 'an OpenAI-compatible server'} {record.engine_version or ''}".strip()
+    where = f" on {record.gpus[0]}" if record.gpus else ""
+    tell(f"{record.url}: {engine} serving {record.model or 'an unnamed model'}{where}")
+    if session.log is not None:
+        tell(f"log: {session.log}")
+    for lack in record.lacks:
+        tell(f"not to be had: {lack}")
+
+
+def _offered(session: Session, limits: Limits) -> Limits:
+    """The limits, with what this server cannot do taken out."""
+    profile = limits.profile and session.can_profile
+    return Limits(
+        budget_s=limits.budget_s,
+        concurrency=limits.concurrency,
+        input_tokens=limits.input_tokens,
+        output_tokens=limits.output_tokens,
+        context_tokens=session.found.max_context_tokens,
+        profile=profile,
+    )
+
+
+def _may_load(traffic: Traffic, args: argparse.Namespace, tell: "_Teller") -> bool:
+    if args.load is not None:
+        return bool(args.load)
+    if traffic.others is not None:
+        tell(f"{traffic.others}; only watching (--load drives it all the same)")
+        return False
+    return True
+
+
+def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_Teller") -> None:
+    """One experiment after the other until the plan has enough or the budget is spent."""
+    planned = outline(limits)
+    most = max(experiment.concurrency for experiment in planned)
+    profile = "; a profile may freeze it for 2 to 44 s" if limits.profile else ""
+    tell(f"about to load it with up to {most} streams, at most {limits.budget_s:.0f} s{profile}")
+    deadline = time.monotonic() + limits.budget_s
+    _warm_up(session, tell)
+    done: tuple[Experiment, ...] = ()
+    picture: Picture | None = None
+    found: Diagnosis | None = None
+    while True:
+        step = next_experiment(picture, found, done, limits)
+        if isinstance(step, Stop):
+            tell(f"stopping: {step.reason}")
+            return
+        if time.monotonic() + step.seconds > deadline:
+            tell(f"stopping: the budget is used; next would have been {step.kind} at C = {step.concurrency}")
+            return
+        tell(f"{step.kind} at C = {step.concurrency}, {step.seconds:.0f} s: {step.decides}")
+        if step.kind == "profile":
+            step_ms = picture.step.measured_ms if picture and picture.step else 10.0
+            if session.profile(_plan(step, len(done)), steps=step.steps, step_ms=step_ms) is None:
+                tell("the server wrote no trace that can be read here")
+        else:
+            result = session.level(_plan(step, len(done)), step.decides)
+            tell(_said(result))
+            if not result.level.requests and not result.level.tok_s:
+                tell(f"stopping: nothing came back ({result.failures.first or 'no reason given'})")
+                return
+        done = (*done, step)
+        try:
+            picture = picture_of([str(session.folder)], args)
+        except UnreadableEvidence:
+            continue  # nothing readable yet, such as a first level in which everything failed
+        found = diagnose(picture)
+
+
+def _warm_up(session: Session, tell: "_Teller") -> None:
+    for _ in range(WARM_UPS):
+        result = session.warm_up(WARM_UP)
+        if result.level.requests or result.level.failed:
+            return
+    tell("no answer while warming up; measuring all the same")
+
+
+def _plan(step: Experiment, number: int) -> LevelPlan:
+    return LevelPlan(
+        concurrency=step.concurrency,
+        input_tokens=step.input_tokens,
+        output_tokens=step.output_tokens,
+        together_tokens=step.together_tokens,
+        seconds=step.seconds,
+        seed=number,
+    )
+
+
+def _said(result: LevelResult) -> str:
+    level = result.level
+    rate = "no steady rate" if level.tok_s is None else f"{level.tok_s:,.0f} tok/s"
+    decoding = "" if level.decoding is None else f", {level.decoding:.1f} streams decoding"
+    failed = f", {level.failed} failed ({result.failures.first})" if level.failed else ""
+    return f"  {rate}{decoding}, {level.requests or 0} requests{failed}"
+
+
+class _Teller:
+    """Progress for people, on stderr."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def __call__(self, line: str) -> None:
+        if not self._quiet:
+            printable = "".join(c if c.isprintable() else "?" for c in line)
+            print(printable, file=sys.stderr, flush=True)

@@ -1,0 +1,126 @@
+"""K405 wrong-dtype.
+
+What it means:
+    The matrix products of the weights run in 32 bits although the checkpoint is narrower: a flag, a cast while loading
+    or a kernel choice widened them.
+
+Why it costs:
+    Weights in 32 bits are twice the bytes of bf16, and products in fp32 leave the tensor cores.
+
+Evidence needed:
+    A trace with decode steps, and the model's config.json; or an A/B of the type.
+
+How it decides:
+    Confirmed when kernels that multiply in fp32 or tf32 take at least half of all matrix time and 10 % of the step,
+    while the checkpoint's weights have under 24 bits on average. Less than half can be attention or a router computed
+    operator by operator (K404), so it is left open. No counter is needed: kernels name their type. An A/B in which
+    32 bits are 10 % faster or more confirms it too: the 16-bit kernels that were chosen are the fault.
+
+What would prove it wrong:
+    The same kernels after the type was set, or a config.json that is not the served one.
+
+What to try:
+    Set the type to the checkpoint's (`--dtype bfloat16` or `auto`); it needs a restart.
+
+References:
+    vllm-project/vllm issue 54950; tests/data/h200-torch/README.md (the positive and look-alikes behind this rule)
+"""
+
+from stepline import units
+from stepline.findings.cite import gain_from
+from stepline.findings.outcome import (
+    CannotTell,
+    Clear,
+    Fired,
+    Gain,
+    Observation,
+    Outcome,
+    Proof,
+    Rule,
+    RuledOut,
+    Try,
+    recovered,
+)
+from stepline.model.kernel_paths import WIDE_BITS, WideProducts, weight_bits, wide_products
+from stepline.model.picture import Picture
+from stepline.model.predict import traced_batch_step, with_step
+from stepline.model.traced import WORTH_SHARE, TracedStep
+
+MOST = 0.5
+"""Share of matrix time from which it is the weights that are wide: single wide layers (head, router) stay below."""
+
+
+def check(picture: Picture) -> Outcome:
+    """Decide whether the weights are multiplied in a wider type than they were stored in."""
+    traced = picture.traced
+    if traced is None:
+        return CannotTell(
+            "kernel names of decode steps", "take a short trace without stacks and add it to the folder"
+        )
+    wide = wide_products(traced.group)
+    share = wide.wide_ms / traced.step_ms
+    if share < WORTH_SHARE:
+        return Clear(f"products in 32 bits take {units.percent(share)} of the decode step")
+    architecture = picture.target.architecture
+    if architecture is None:
+        return CannotTell(
+            f"the type of the weights: {units.percent(share)} of the step multiplies in 32 bits",
+            "give the model's config.json or --model",
+        )
+    bits = weight_bits(architecture)
+    if bits >= WIDE_BITS:
+        return Clear("the checkpoint itself is in 32 bits")
+    if wide.wide_ms < MOST * wide.matrices_ms:
+        return CannotTell(
+            f"for what {units.percent(share)} of the step multiplies in 32 bits, as other products do not",
+            "take a trace with shapes of steps without graphs (--disable-cuda-graph, --enforce-eager)",
+        )
+    return _fired(picture, traced, wide, bits)
+
+
+def _fired(picture: Picture, traced: TracedStep, wide: WideProducts, bits: float) -> Fired:
+    gain = _gain(picture, wide)
+    evidence = [
+        Observation(
+            f"{units.ms(wide.wide_ms)} of {units.ms(wide.matrices_ms)} matrix time a step multiplies in 32 bits, "
+            f"most in `{wide.dearest[:60]}` [{traced.file}]"
+        ),
+        Observation(f"the checkpoint's weights have {bits:.0f} bits"),
+    ]
+    stated = picture.run.server.weight_dtype
+    if stated is not None:
+        evidence.append(Observation(f"the engine says {stated.value}", stated.origin))
+    return Fired(
+        status="confirmed",
+        headline=f"weights of {bits:.0f} bits are multiplied in 32: {units.percent(wide.wide_ms / traced.step_ms)} "
+        "of a decode step",
+        evidence=tuple(evidence),
+        recoverable_tok_s=recovered(picture.rate_tok_s, gain),
+        gain=gain,
+        ruled_out=(
+            RuledOut(
+                "K404 kernel-fallback",
+                f"{units.percent(wide.wide_ms / wide.matrices_ms)} of all matrix time is wide",
+            ),
+            RuledOut(
+                "H301 host-bound", f"these kernels keep the GPU busy {units.ms(wide.wide_ms)} of a step"
+            ),
+        ),
+        tries=(Try("set the type to the checkpoint's (--dtype auto or bfloat16)", "a restart"),),
+        proof=Proof("diagnose two captures, recorded with either --dtype", 60.0),
+    )
+
+
+def _gain(picture: Picture, wide: WideProducts) -> Gain | None:
+    """Half the bytes at best bandwidth; the whole step's floor and twice that time at the ends."""
+    step, floors = traced_batch_step(picture), picture.floors
+    if step is None or floors is None:
+        return None
+    rest = step.measured_ms - wide.wide_ms
+    floor = floors.here.total_ms
+    central = min(step.measured_ms, max(floor, rest + floor))
+    slow = min(step.measured_ms, rest + max(2 * floor, wide.wide_ms / 2))
+    return gain_from(with_step(picture, central, floor, slow, "weight reads in the checkpoint's type"))
+
+
+RULE = Rule("K405", "wrong-dtype", "0.1.0", check)

@@ -1,0 +1,24 @@
+"""Whether the client itself could keep up, from what it measured about itself."""
+
+from stepline import units
+from stepline.evidence.load import ClientHealth
+
+LATE = 0.1
+"""Share of the time in which the client did nothing though something was due: the share of the load's time from
+which anything is a finding (DESIGN §2)."""
+FULL_CORE = 0.9
+"""CPU share of the client's busiest process from which it cannot read faster: an event loop is one thread."""
+
+
+def overtaxed(health: ClientHealth | None) -> str | None:
+    """Why the client's times are its own and not the server's; None when it kept up, or did not measure itself."""
+    if health is None:
+        return None
+    if health.late_share >= LATE:
+        return (
+            f"the client was late for {units.percent(health.late_share)} of the time "
+            f"(its loop's timers up to {units.ms(health.lag_p99_ms)} at the 99th percentile)"
+        )
+    if health.cpu_share >= FULL_CORE:
+        return f"the client took {units.percent(health.cpu_share)} of a core, all that one process has"
+    return None

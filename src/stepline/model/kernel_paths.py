@@ -1,0 +1,110 @@
+"""By which path the kernels of a traced step compute: the framework's own operators, and wide number types.
+
+All sums are over the table of a group's dearest kernels, so they are lower bounds.
+"""
+
+import msgspec
+
+from stepline.evidence.trace import StepGroup, TraceKernel
+from stepline.facts import kernels
+from stepline.model.architecture import Architecture
+from stepline.model.picture import Picture
+
+OWNERS = {
+    "attention": ("kv read",),
+    "indexer": ("indexer",),
+    "linear-attention": ("state",),
+    "moe": ("moe experts", "shared expert", "router and small"),
+}
+"""Components that engines compute with kernels of their own, and the parts of the floor that they are."""
+LOOSE = ("elementwise", "copy", "fill")
+"""Components of the framework's kernels for which neither operator nor stack names an owner."""
+WIDE = ("fp32", "tf32")
+MATRICES = ("gemm", "moe")
+WIDE_BITS = 24.0
+"""Mean bits of a weight from which the checkpoint itself is in 32 bits: 16 or 32, and mixtures of few wide layers."""
+
+
+class GenericPath(msgspec.Struct, frozen=True, kw_only=True):
+    """A component computed operator by operator."""
+
+    component: str
+    generic_ms: float
+    """Per step, in kernels that are the framework's own or a library's general ones."""
+    total_ms: float
+    """Per step, of the whole component."""
+    dearest: TraceKernel
+
+
+def generic_path(group: StepGroup) -> GenericPath | None:
+    """The component with most time in general kernels; None where operators, stacks and chains name none.
+
+    Work sized by the configured context is left out: it has a cause of its own (K401).
+    """
+    found: list[GenericPath] = []
+    for component in OWNERS:
+        rows = [
+            kernel
+            for kernel in group.top
+            if kernel.component == component
+            and kernel.found_by in ("operator", "stack", "chain")
+            and kernel.context_multiple is None
+        ]
+        if rows:
+            found.append(
+                GenericPath(
+                    component=component,
+                    generic_ms=sum(kernel.busy_ms for kernel in rows),
+                    total_ms=group.component_ms(component),
+                    dearest=max(rows, key=lambda kernel: kernel.busy_ms),
+                )
+            )
+    return max(found, key=lambda path: path.generic_ms, default=None)
+
+
+def loose_ms(group: StepGroup) -> float:
+    """Time per step in the framework's own kernels that nothing assigns to a component."""
+    return sum(
+        kernel.busy_ms
+        for kernel in group.top
+        if kernel.component in LOOSE and kernels.framework(kernel.name) and kernel.context_multiple is None
+    )
+
+
+def component_floor_ms(picture: Picture, component: str, batch: int | None) -> float | None:
+    """The floor of a component at the traced batch; None without model, GPU, context or batch."""
+    if batch is None or picture.floors is None:
+        return None
+    floor = picture.floor_at(float(batch), picture.floors.used)
+    return (
+        None if floor is None else sum(part.ms for part in floor.components if part.name in OWNERS[component])
+    )
+
+
+class WideProducts(msgspec.Struct, frozen=True, kw_only=True):
+    """Matrix products in 32 bits."""
+
+    wide_ms: float
+    """Per step."""
+    matrices_ms: float
+    """Per step, all matrix products of weights."""
+    dearest: str
+    """Name of the kernel with most of them; empty without any."""
+
+
+def wide_products(group: StepGroup) -> WideProducts:
+    """Products of weights that run in fp32 or tf32, by the kernels' names."""
+    rows = [kernel for kernel in group.top if kernel.component in MATRICES and kernel.dtype in WIDE]
+    return WideProducts(
+        wide_ms=sum(kernel.busy_ms for kernel in rows),
+        matrices_ms=sum(group.component_ms(name) for name in MATRICES),
+        dearest=max(((kernel.busy_ms, kernel.name) for kernel in rows), default=(0.0, ""))[1],
+    )
+
+
+def weight_bits(architecture: Architecture) -> float:
+    """Mean stored bits of the weights that a step multiplies."""
+    parts = [(m.total, m.format.bits) for m in architecture.body.matrices if m.gemm]
+    parts += [(e.params * e.count * e.layers, e.format.bits) for e in architecture.body.experts]
+    total = sum(params for params, _ in parts)
+    return sum(params * bits for params, bits in parts) / total if total else 0.0

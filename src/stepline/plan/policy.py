@@ -1,0 +1,250 @@
+"""Which experiment comes next: a few fixed policies, each asked in turn, no optimiser.
+
+1. One stream, then many: the ends of the law, and whether all of the many really run.
+2. A middle level: three points make a law that can be refused.
+3. The heaviest level again while its step is not known to 3 %.
+4. A short profile at the load, when the step is longer than healthy servers take or a cause is only suspected.
+5. Another context at the middle level, when a long step has no cause yet or one that grows with the request.
+"""
+
+import math
+
+from stepline.evidence.load import LoadLevel
+from stepline.findings.diagnosis import Diagnosis
+from stepline.model.picture import Picture
+from stepline.plan.experiment import Experiment, Limits, Stop
+
+MANY = 64
+"""Streams of the heaviest level unless the user says: beyond the caps and graph ceilings people trip over (8, 32, 48)
+and within what one client process drives with ease."""
+TIGHT = 0.03
+"""Half-width of the step's interval, as a share of it, at which more repeats decide nothing (DESIGN §3: 3 %)."""
+MAX_REPEATS = 2
+HEALTHY = 1.3
+"""Step over the typical one up to which no profile is worth its freeze: the typical line itself misses held-out
+measurements by 22 % in the mean (docs/accuracy.md)."""
+MIN_LEVEL_S, MAX_LEVEL_S = 6.0, 30.0
+ROUNDS = 160
+"""Shared steps of a first round: four decode windows of the engine that prints every forty, of which the first holds
+the prompts."""
+MIN_ROUNDS = 24
+TOGETHER_SHARE = 0.4
+"""Of a level's time, spent on the shared steps: the rest shows the rate while answers end and prompts come."""
+FIRST_STEP_MS = 10.0
+"""Guess before anything was measured; only the length of the first level hangs on it."""
+TRACE_STEPS = 8
+TRACE_S = 12.0
+"""Two seconds of load, the steps, and the writing of the trace (2 to 5 s on the H200 captures)."""
+OTHER = 4
+"""Factor between the two contexts: enough to tell a slope in L from the noise of a step, still short prompts."""
+LONG = 8192
+"""Prompts from which the other context is the shorter one: four times as long would cost the server minutes."""
+MIN_PROMPT = 64
+
+
+def next_experiment(
+    picture: Picture | None, diagnosis: Diagnosis | None, done: tuple[Experiment, ...], limits: Limits
+) -> Experiment | Stop:
+    """The next experiment that fits the budget left, or the reason to stop."""
+    left = limits.budget_s - sum(experiment.seconds for experiment in done)
+    for propose in (_sweep, _repeat, _profile, _context):
+        experiment = propose(picture, diagnosis, done, limits)
+        if experiment is not None:
+            if experiment.seconds > left:
+                return Stop(
+                    f"the budget of {limits.budget_s:.0f} s is used; next would have been {_name(experiment)}"
+                )
+            return experiment
+    return Stop("nothing left that would change the answer")
+
+
+def outline(limits: Limits) -> tuple[Experiment, ...]:
+    """What would be run on a server of which nothing is known yet, the conditional ones at the end."""
+    sweep: tuple[Experiment, ...] = ()
+    while (step := _sweep(None, None, sweep, limits)) is not None:
+        sweep = (*sweep, step)
+    heaviest = max(experiment.concurrency for experiment in sweep)
+    maybe = [_profiled(limits, heaviest, FIRST_STEP_MS)] if limits.profile else []
+    if other := _other(limits, sweep):
+        maybe.append(other)
+    return (*sweep, *maybe)
+
+
+def _name(experiment: Experiment) -> str:
+    return f"{experiment.kind} at C = {experiment.concurrency} ({experiment.decides})"
+
+
+def _levels(done: tuple[Experiment, ...]) -> list[int]:
+    return [experiment.concurrency for experiment in done if experiment.kind == "level"]
+
+
+def _sweep(
+    picture: Picture | None, _: Diagnosis | None, done: tuple[Experiment, ...], limits: Limits
+) -> Experiment | None:
+    driven = _levels(done)
+    if limits.concurrency:
+        for wanted in limits.concurrency:
+            if wanted not in driven:
+                return _level(picture, limits, wanted, "a level that was asked for")
+        return None
+    if 1 not in driven:
+        return _level(picture, limits, 1, "the step of one sequence: what every step costs")
+    if MANY not in driven:
+        return _level(
+            picture, limits, MANY, "the running batch and step under load: caps, queue, graph ceiling"
+        )
+    if len(driven) < 3:
+        return _level(picture, limits, _middle(picture), "a third point: whether the step follows a law in N")
+    return None
+
+
+def _middle(picture: Picture | None) -> int:
+    """Geometric middle between one and what really ran; at a cap, the cap itself, where nobody queues."""
+    load = None if picture is None else picture.load
+    if load is None:
+        return 8
+    running = round(load.running)
+    if running < MANY / 2:
+        return max(2, running)
+    return max(2, round(math.sqrt(running)))
+
+
+def _repeat(
+    picture: Picture | None, _: Diagnosis | None, done: tuple[Experiment, ...], limits: Limits
+) -> Experiment | None:
+    """The load's level again when it was too short to turn over, or when its step is not known well enough."""
+    if picture is None or picture.step is None or picture.load is None or picture.load.concurrency is None:
+        return None
+    heaviest = round(picture.load.concurrency)
+    if _levels(done).count(heaviest) > MAX_REPEATS or any(
+        experiment.kind == "profile" for experiment in done
+    ):
+        return None
+    if not any(_turned_over(level, heaviest) for level in picture.run.levels):
+        return _level(picture, limits, heaviest, "the rate under load: so far too few answers ended for one")
+    interval, step = picture.step.interval, picture.step.measured_ms
+    if interval is None or (interval.high - interval.low) / 2 <= TIGHT * step:
+        return None
+    return _level(picture, limits, heaviest, "the load's step again: its interval is wider than 3 %")
+
+
+def _turned_over(level: LoadLevel, streams: int) -> bool:
+    """True when half the streams at least ended one answer and began the next."""
+    return level.concurrency == streams and (level.requests or 0) >= streams / 2
+
+
+def _profile(
+    picture: Picture | None, diagnosis: Diagnosis | None, done: tuple[Experiment, ...], limits: Limits
+) -> Experiment | None:
+    if not limits.profile or picture is None or diagnosis is None or picture.load is None:
+        return None
+    if any(experiment.kind == "profile" for experiment in done) or picture.step is None:
+        return None
+    in_step = [f for f in diagnosis.findings if f.code[0] in "HKC"]
+    open_cause = any(finding.status == "suspected" for finding in in_step)
+    if not (open_cause or (_slow(picture) and not any(f.status == "confirmed" for f in diagnosis.findings))):
+        return None
+    return _profiled(limits, round(picture.load.running), picture.step.measured_ms)
+
+
+def _profiled(limits: Limits, running: int, step_ms: float) -> Experiment:
+    """All streams answer until the trace is written: a prompt inside it would be traced in place of decode steps."""
+    seconds = TRACE_S + 4 * TRACE_STEPS * step_ms / 1000
+    prompt = _fitted(limits, limits.input_tokens)
+    room = (
+        math.inf if limits.context_tokens is None else limits.context_tokens - prompt - limits.output_tokens
+    )
+    return Experiment(
+        kind="profile",
+        concurrency=max(1, running),
+        input_tokens=prompt,
+        output_tokens=limits.output_tokens,
+        together_tokens=round(max(0, min(room, 1000 * seconds / step_ms))),
+        seconds=seconds,
+        decides="where the step's time goes on the GPU, and how much of it the GPU waits",
+        steps=TRACE_STEPS,
+    )
+
+
+def _context(
+    picture: Picture | None, diagnosis: Diagnosis | None, done: tuple[Experiment, ...], limits: Limits
+) -> Experiment | None:
+    """Another context, where the step is too long and nothing so far says what for."""
+    if picture is None or diagnosis is None or picture.step is None:
+        return None
+    if len({experiment.input_tokens for experiment in done}) > 1:
+        return None
+    found = diagnosis.findings
+    grows = any(
+        finding.code in ("K401", "K402", "K403") and finding.status == "suspected" for finding in found
+    )
+    return _other(limits, done) if grows or (_slow(picture) and not found) else None
+
+
+def _slow(picture: Picture) -> bool:
+    """True when the step is longer than healthy servers take, or nobody can say what those take."""
+    typical = None if picture.floors is None else picture.floors.typical
+    return picture.step is not None and (typical is None or picture.step.measured_ms > HEALTHY * typical.ms)
+
+
+def _other(limits: Limits, done: tuple[Experiment, ...]) -> Experiment | None:
+    """The middle level at a longer context, or at a shorter one where the server takes no longer."""
+    driven = sorted(_levels(done))
+    middle = driven[len(driven) // 2]
+    base = next(e for e in done if e.kind == "level" and e.concurrency == middle)
+    longer = _fitted(limits, OTHER * base.input_tokens)
+    fits = base.input_tokens < LONG and longer >= OTHER * base.input_tokens
+    other = longer if fits else base.input_tokens // OTHER
+    if other < MIN_PROMPT:
+        return None
+    return Experiment(
+        kind="level",
+        concurrency=middle,
+        input_tokens=other,
+        output_tokens=base.output_tokens,
+        together_tokens=base.together_tokens,
+        seconds=base.seconds,
+        decides="whether the step grows with the context that is really there",
+    )
+
+
+def _fitted(limits: Limits, input_tokens: int) -> int:
+    """The prompt, shortened to what the server takes beside two answers."""
+    if limits.context_tokens is None:
+        return input_tokens
+    return max(16, min(input_tokens, limits.context_tokens - 3 * limits.output_tokens - ROUNDS))
+
+
+def _level(picture: Picture | None, limits: Limits, concurrency: int, decides: str) -> Experiment:
+    step_ms = _expected_step_ms(picture, concurrency)
+    rounds = ROUNDS + 1.5 * limits.output_tokens
+    seconds = min(MAX_LEVEL_S, max(MIN_LEVEL_S, rounds * step_ms / 1000), limits.budget_s / 4)
+    together = round(min(ROUNDS, max(MIN_ROUNDS, TOGETHER_SHARE * 1000 * seconds / step_ms)))
+    return Experiment(
+        kind="level",
+        concurrency=concurrency,
+        input_tokens=_fitted(limits, limits.input_tokens),
+        output_tokens=limits.output_tokens,
+        together_tokens=together,
+        seconds=seconds,
+        decides=decides,
+    )
+
+
+def _expected_step_ms(picture: Picture | None, concurrency: int) -> float:
+    """Between measured points on the line between them; beyond the widest up to twice its step.
+
+    Guessed too short, a level shows too few answers and is driven again with the step then known.
+    """
+    if picture is None or not picture.law.points:
+        return FIRST_STEP_MS
+    points = sorted(picture.law.points, key=lambda point: point.running)
+    widest = points[-1]
+    if concurrency >= widest.running:
+        return widest.step_ms * min(2.0, concurrency / widest.running)
+    above = next(point for point in points if point.running >= concurrency)
+    below = [point for point in points if point.running < concurrency]
+    if not below:
+        return above.step_ms
+    share = (concurrency - below[-1].running) / (above.running - below[-1].running)
+    return below[-1].step_ms + share * (above.step_ms - below[-1].step_ms)

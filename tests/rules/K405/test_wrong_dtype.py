@@ -1,0 +1,74 @@
+import msgspec
+import pytest
+
+from stepline.evidence.load import LeverTrial
+from stepline.evidence.origin import Origin
+from stepline.findings.outcome import CannotTell, Clear, Fired
+from tests.rules.kernels import NVJET, SGEMM, Kernel, running
+from tests.rules.server import LLAMA_8B, Stage, check, diagnosed, server
+
+WIDE = Kernel(name=SGEMM, busy_ms=10.6)
+REST = Kernel(name="fused_rope_kernel", busy_ms=1.4)
+
+
+def test_confirmed_when_most_matrix_time_is_in_32_bits():
+    answer = check("K405", running(WIDE, REST, step_ms=12.1))
+    assert isinstance(answer, Fired)
+    assert answer.status == "confirmed"
+    assert any("K404" in out.rival for out in answer.ruled_out)
+    assert "sgemm_largek" in answer.evidence[0].text
+    assert answer.gain.low < answer.gain.tok_s < answer.gain.high
+
+
+def test_what_the_engine_says_is_cited():
+    answer = check("K405", running(WIDE, REST, step_ms=12.1, weight_dtype="torch.float32"))
+    assert any("torch.float32" in line.text for line in answer.evidence)
+
+
+def test_clear_when_the_checkpoint_is_in_32_bits():
+    model = {**LLAMA_8B, "torch_dtype": "float32"}
+    assert isinstance(check("K405", running(WIDE, REST, model=model)), Clear)
+
+
+def test_clear_on_narrow_products():
+    assert isinstance(check("K405", running(Kernel(name=NVJET, busy_ms=2.5), REST)), Clear)
+
+
+@pytest.mark.parametrize(("wide_ms", "kind"), [(0.2, Clear), (0.6, CannotTell), (5.0, Fired)])
+def test_nearest_rival_some_wide_products_may_be_one_part_alone(wide_ms, kind):
+    rows = Kernel(name=NVJET, busy_ms=3.0), Kernel(name=SGEMM, busy_ms=wide_ms)
+    assert isinstance(check("K405", running(*rows)), kind)
+
+
+def test_wide_products_of_attention_are_not_the_weights():
+    rows = Kernel(name=NVJET, busy_ms=3.0), Kernel(name=SGEMM, busy_ms=3.0, owner="attention")
+    assert isinstance(check("K405", running(*rows)), Clear)
+
+
+def test_no_gain_is_claimed_without_an_unprofiled_step():
+    assert check("K405", running(WIDE, REST)).gain is None
+    assert check("K405", running(WIDE, REST, step_ms=12.1, measured_at=8)).gain is None
+    assert check("K405", running(WIDE, REST, step_ms=12.1), gpu=None).gain is None
+
+
+def test_cannot_tell_without_the_model():
+    run = msgspec.structs.replace(running(WIDE, REST), model_config=None)
+    assert isinstance(check("K405", run), CannotTell)
+
+
+def test_cannot_tell_without_a_trace():
+    assert isinstance(check("K405", server([Stage(running=8, step_ms=20.0)])), CannotTell)
+
+
+@pytest.mark.parametrize(("after", "codes"), [(295.4, ["K405"]), (60.0, [])])
+def test_an_experiment_in_which_32_bits_are_faster_confirms_it(after, codes):
+    trial = LeverTrial(
+        origin=Origin("ab.csv", 2),
+        lever="arm=fp32",
+        before=80.5,
+        after=after,
+        measure="tok_s",
+        concurrency=16,
+    )
+    answer = diagnosed(msgspec.structs.replace(server([], model=None), levers=(trial,)))
+    assert [finding.code for finding in answer.findings] == codes
