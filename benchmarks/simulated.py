@@ -21,20 +21,22 @@ from typing import Any
 
 import msgspec
 
-import stepline
+from stepline.cli.diagnose import diagnose_paths
 from stepline.errors import SteplineError
 from stepline.findings.registry import RULES
 from stepline.lab.sim.capture import write_capture
 from stepline.lab.sim.cases import Case, cases
 from stepline.score.scores import Answer, Scores, Share, score
 
-EVIDENCE = {
-    "all": (),
-    "log only": ("gpm.csv", "metrics.txt", "server_info.json", "sweep.json"),
-    "metrics only": ("gpm.csv", "server.log", "server_info.json", "sweep.json"),
-    "bench only": ("gpm.csv", "server.log", "server_info.json", "metrics.txt"),
+EVIDENCE: dict[str, tuple[str, ...]] = {
+    "all": ("server.log", "server_info.json", "metrics.txt", "sweep.json", "gpm.csv", "trace"),
+    "no trace": ("server.log", "server_info.json", "metrics.txt", "sweep.json", "gpm.csv"),
+    "log only": ("server.log",),
+    "metrics only": ("metrics.txt",),
+    "bench only": ("sweep.json",),
+    "trace only": ("trace",),
 }
-"""What is left out of the folder; the model's config always stays."""
+"""What is read; the model's config always is."""
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,23 +101,25 @@ def tell(case: Case, out: Path) -> list[Told]:
     folder = out / case.name
     label = tomllib.loads((folder / "case.toml").read_text("utf-8"))
     expected = None if truth.expected == "" else str(label["expected"]["finding"])
-    files = [folder / name for name in label["data"]["files"]]
+    files = [str(folder / name) for name in label["data"]["files"]]
     true = truth.twin_tok_s / truth.tok_s if truth.tok_s else None
     told = []
-    for evidence, without in EVIDENCE.items():
-        paths = [path for path in files if path.name not in without]
+    for evidence, kinds in EVIDENCE.items():
+        paths = [path for path in files if any(kind in path for kind in (*kinds, "config.json"))]
         told.append(_answer(case, expected, paths, evidence, true))
     return told
 
 
 def _answer(
-    case: Case, expected: str | None, paths: Sequence[Path], evidence: str, gain_true: float | None
+    case: Case, expected: str | None, paths: Sequence[str], evidence: str, gain_true: float | None
 ) -> Told:
     findings: tuple[str, ...] = ()
     confirmed: frozenset[str] = frozenset()
     error, said = None, None
     try:
-        found = stepline.diagnose(stepline.read(paths), gpu=case.gpu, tp=case.tp).findings
+        settings = dict.fromkeys(("model", "ep", "dp", "pp", "context_length"))
+        known = argparse.Namespace(**settings, gpu=case.gpu, tp=case.tp, quiet=True)
+        found = diagnose_paths(list(paths), known).findings
         findings = tuple(each.name for each in found)
         confirmed = frozenset(each.name for each in found if each.status == "confirmed")
         gain, cost = (found[0].gain, found[0].recoverable_tok_s) if found else (None, None)

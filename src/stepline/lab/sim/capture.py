@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from stepline.lab.sim.engine import Engine
 from stepline.lab.sim.faults import Base, Fault, find_fault
 from stepline.lab.sim.gpu import GpuSampler
 from stepline.lab.sim.load import VirtualClient
+from stepline.lab.sim.profiler import Profiler
 from stepline.lab.sim.start import start
 from stepline.lab.sim.surfaces import surface
 from stepline.lab.sim.truth import Repeats, Truth, true_of
@@ -22,6 +24,7 @@ from stepline.lab.sim.virtual import Virtual
 EPOCH_S = 1_767_225_600.0
 """2026-01-01 00:00:00 UTC: simulated captures have a clock of their own."""
 _WARM_S, _BETWEEN_S = 60.0, 1.0
+_TRACED_STREAMS, _TRACED_STEPS = 16, 6
 
 
 def write_capture(case: Case, out: Path) -> Truth:
@@ -32,15 +35,15 @@ def write_capture(case: Case, out: Path) -> Truth:
     Raises:
         UsageError: the model does not fit.
     """
-    files, rows, repeats = _serve(case, case.planted, case.levels)
+    files, rows, repeats = _serve(case, case.planted, case.levels, traced=True)
     healthy, _ = find_fault("healthy")
-    twin = rows if case.fault == healthy.name else _serve(case, healthy, case.levels[-1:])[1]
+    twin = rows if case.fault == healthy.name else _serve(case, healthy, case.levels[-1:], traced=False)[1]
     truth = true_of(case, rows[-1], twin[-1], repeats)
     folder = out / f"{case.name}.partial"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for name, text in files.items():
-        (folder / name).write_text(text)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
     (folder / "truth.toml").write_text(truth.toml(case))
     (folder / "case.toml").write_text(truth.label(case, sorted(files)))
     shutil.rmtree(out / case.name, ignore_errors=True)
@@ -49,8 +52,8 @@ def write_capture(case: Case, out: Path) -> Truth:
 
 
 def _serve(
-    case: Case, fault: Fault, levels: Sequence[Level]
-) -> tuple[dict[str, str], list[dict[str, Any]], Repeats]:
+    case: Case, fault: Fault, levels: Sequence[Level], *, traced: bool
+) -> tuple[dict[str, bytes], list[dict[str, Any]], Repeats]:
     """The files of one run of a case with `fault`, its rows, and what retractions cost in it."""
     config = _config(case)
     heaviest = max(case.levels, key=lambda level: level.concurrency)
@@ -81,17 +84,34 @@ def _serve(
         virtual.run(virtual.now_s + _BETWEEN_S)
         repeats.begin()
         rows.append(client.level(level))
+    end_s = virtual.now_s
+    # The counters are scraped before the profile disturbs them, as a capture of a real engine does.
+    page, info = face.page(), face.info()
+    traces = _traces(virtual, client, face.profiler, levels[-1]) if traced else {}
     files = {
         "server.log": "".join(log),
-        "metrics.txt": face.page(),
+        "metrics.txt": page,
         "config.json": json.dumps(config, indent=1),
-        "gpm.csv": sampler.rows(virtual.now_s, EPOCH_S),
+        "gpm.csv": sampler.rows(end_s, EPOCH_S),
     }
     if case.engine == "sglang":  # vLLM tells its settings by a route only in development mode
-        files["server_info.json"] = json.dumps(face.info())
+        files["server_info.json"] = json.dumps(info)
     else:  # and the cached part of a prompt only when it was started to
         rows = [row | {"cached_tokens": None} for row in rows]
-    return files | {"sweep.json": json.dumps(rows)}, rows, repeats
+    files["sweep.json"] = json.dumps(rows)
+    return {name: text.encode() for name, text in files.items()} | traces, rows, repeats
+
+
+def _traces(virtual: Virtual, client: VirtualClient, profiler: Profiler, level: Level) -> dict[str, bytes]:
+    """A profile of some decode steps under a load of its own, one file a rank; none where no steps came."""
+    with tempfile.TemporaryDirectory() as scratch:
+        client.hold(min(level.concurrency, _TRACED_STREAMS), level.input_tokens, 2.0)
+        profiler.start(Path(scratch), lambda rank: f"decode-TP-{rank}.trace.json.gz", _TRACED_STEPS)
+        virtual.run(virtual.now_s + 2.0)
+        client.let_go()
+        if profiler.active:
+            profiler.stop()
+        return {path.name: path.read_bytes() for path in sorted(Path(scratch).iterdir())}
 
 
 def _config(case: Case) -> dict[str, Any]:

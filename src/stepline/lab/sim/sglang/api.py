@@ -30,7 +30,7 @@ class SglangApi:
         self, live: Clocked, shape: Shape, log: SglangLog, address: tuple[str, int], profiler: Profiler
     ) -> None:
         self._live, self._shape, self._log, self._address = live, shape, log, address
-        self._profiler = profiler
+        self.profiler = profiler
         self._scheduler = cast("SglangScheduler", live.engine.scheduler)
         live.engine.on_forward.append(log.forward)
         self._ids = itertools.count(1)
@@ -118,12 +118,12 @@ class SglangApi:
     def _start_profile(self, call: Call, reply: Reply) -> None:
         """Answers at once, as the engine does, and writes on this machine's disk where it was told to."""
         body = call.json()
-        if self._profiler.active:
+        if self.profiler.active:
             raise ValueError("Profiling is already in progress. Call /stop_profile first.")
         folder, steps = str(body.get("output_dir") or tempfile.gettempdir()), body.get("num_steps")
         ident = str(time.time())
-        self._profiler.on_done = self._profiled
-        self._profiler.start(
+        self.profiler.on_done = self._profiled
+        self.profiler.start(
             Path(folder), lambda rank: f"{ident}-TP-{rank}.trace.json.gz", int(steps) if steps else None
         )
         self._log.line(
@@ -133,15 +133,15 @@ class SglangApi:
         reply.send(200, b"Start profiling.\n", "text/plain")
 
     def _stop_profile(self, _: Call, reply: Reply) -> None:
-        if not self._profiler.active:
+        if not self.profiler.active:
             raise ValueError("Profiling is not in progress. Call /start_profile first.")
-        self._profiler.stop()
+        self.profiler.stop()
         self._profiled()
         reply.send(200, b"Stop profiling. This will take some time.\n", "text/plain")
 
     def _profiled(self) -> None:
         self._log.line(self._live.now(), "Stop profiling...")
-        self._log.line(self._live.now(), f"Profiling done. Traces are saved to: {self._profiler.folder}")
+        self._log.line(self._live.now(), f"Profiling done. Traces are saved to: {self.profiler.folder}")
 
     def _generate(self, call: Call, reply: Reply) -> None:
         body = call.json()

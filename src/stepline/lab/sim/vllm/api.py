@@ -22,7 +22,7 @@ class VllmApi:
     """Answers calls; generation goes to `live`."""
 
     def __init__(self, live: Clocked, log: VllmLog, address: tuple[str, int], profiler: Profiler) -> None:
-        self._live, self._log, self._address, self._profiler = live, log, address, profiler
+        self._live, self._log, self._address, self.profiler = live, log, address, profiler
         scheduler = self._scheduler = cast("VllmScheduler", live.engine.scheduler)
         live.engine.on_forward.append(log.forward)
         live.engine.on_tick.append(log.tick)
@@ -77,13 +77,13 @@ class VllmApi:
     def _start_profile(self, _: Call, reply: Reply) -> None:
         stem = f"{time.time_ns()}.pt.trace.json.gz"
         folder = Path(self._scheduler.settings.trace_folder or "")
-        self._profiler.start(folder, lambda rank: f"dp0_pp0_tp{rank}_dcp0_ep0_rank{rank}.{stem}", None)
+        self.profiler.start(folder, lambda rank: f"dp0_pp0_tp{rank}_dcp0_ep0_rank{rank}.{stem}", None)
         self._log.say(self._live.now(), "Starting profiler...")
         reply.send(200, b"", "text/plain")
 
     def _stop_profile(self, _: Call, reply: Reply) -> None:
         self._log.say(self._live.now(), "Stopping profiler...")
-        self._profiler.stop()
+        self.profiler.stop()
         self._log.say(self._live.now(), "Profiler stopped.")
         reply.send(200, b"", "text/plain")
 
