@@ -42,6 +42,7 @@ class SglangApi:
             "/get_model_info": self._model_info,
             "/server_info": self._server_info,
             "/get_server_info": self._server_info,
+            "/v1/loads": self._loads,
             "/v1/models": self._models,
             "/metrics": self._metrics,
             "/metrics/": self._metrics,
@@ -104,6 +105,20 @@ class SglangApi:
         one = self._scheduler.settings
         card = {"id": one.model, "object": "model", "created": 0, "owned_by": "sglang", "root": one.model}
         reply.json({"object": "list", "data": [card | {"parent": None, "max_model_len": one.context_length}]})
+
+    def _loads(self, _: Call, reply: Reply) -> None:
+        scheduler = self._scheduler
+        load = {
+            "dp_rank": 0,
+            "num_running_reqs": len(scheduler.running),
+            "num_waiting_reqs": len(scheduler.waiting),
+            "num_used_tokens": scheduler.used,
+            "max_total_num_tokens": scheduler.settings.kv_tokens,
+            "max_running_requests": scheduler.settings.max_running,
+            "token_usage": round(scheduler.used / scheduler.settings.kv_tokens, 4),
+            "gen_throughput": self._log.throughput,
+        }
+        reply.json({"version": scheduler.settings.version, "dp_rank_count": 1, "loads": [load]})
 
     def _metrics(self, _: Call, reply: Reply) -> None:
         reply.send(200, self.page().encode(), "text/plain; version=0.0.4; charset=utf-8")
