@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stepline.cli.diagnose import picture_of
 from stepline.cli.live_arguments import levels, seconds
-from stepline.errors import UnreadableEvidence
+from stepline.errors import UnreadableEvidence, UsageError
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.model.picture import Picture
@@ -18,6 +18,7 @@ from stepline.sources.address import parse
 from stepline.sources.live.session import Session
 from stepline.sources.live.traffic import Traffic, watch
 from stepline.sources.load.level import LevelPlan, LevelResult
+from stepline.sources.surface import Found
 
 WATCH_S = 2.0
 """Long enough for two scrapes a second apart to show tokens being made."""
@@ -44,18 +45,12 @@ def record_server(url: str, folder: Path, args: argparse.Namespace) -> None:
     """
     tell = _Teller(quiet=args.quiet)
     budget_s = seconds(args.budget)
-    limits = Limits(
-        budget_s=budget_s,
-        concurrency=levels(args.concurrency),
-        input_tokens=args.input_tokens,
-        output_tokens=args.output_tokens,
-        profile=args.profile is not False,
-    )
+    levels(args.concurrency)
     address = parse(url, args.header)
     log = Path(args.log) if args.log else None
     with Session(address, folder, log=log) as session:
         _introduce(session, tell)
-        limits = _offered(session, limits)
+        limits = limits_of(args, session.found, profile=session.can_profile)
         traffic = watch(session, WATCH_S)
         if traffic.others is not None:
             session.write_record(others=traffic.others)
@@ -84,16 +79,22 @@ def _introduce(session: Session, tell: "_Teller") -> None:
         tell(f"not to be had: {lack}")
 
 
-def _offered(session: Session, limits: Limits) -> Limits:
-    """The limits, with what this server cannot do taken out."""
-    profile = limits.profile and session.can_profile
+def limits_of(args: argparse.Namespace, found: Found, *, profile: bool) -> Limits:
+    """What the user allows and this server can do.
+
+    Raises:
+        UsageError: when an option cannot be right.
+    """
+    for name in ("input_tokens", "output_tokens"):
+        if getattr(args, name) < 1:
+            raise UsageError(f"--{name.replace('_', '-')} {getattr(args, name)}: give a number above zero")
     return Limits(
-        budget_s=limits.budget_s,
-        concurrency=limits.concurrency,
-        input_tokens=limits.input_tokens,
-        output_tokens=limits.output_tokens,
-        context_tokens=session.found.max_context_tokens,
-        profile=profile,
+        budget_s=seconds(args.budget),
+        concurrency=levels(args.concurrency),
+        input_tokens=args.input_tokens,
+        output_tokens=args.output_tokens,
+        context_tokens=found.max_context_tokens,
+        profile=profile and args.profile is not False,
     )
 
 
@@ -133,7 +134,7 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
         else:
             result = session.level(_plan(step, len(done)), step.decides)
             tell(_said(result))
-            if not result.level.requests and not result.level.tok_s:
+            if result.level.failed and not result.level.requests:
                 tell(f"stopping: nothing came back ({result.failures.first or 'no reason given'})")
                 return
         done = (*done, step)

@@ -169,6 +169,22 @@ def _at_its_time(level: LoadLevel, logged: Sequence[Plateau]) -> list[Plateau]:
     return [logged[best]]
 
 
+CLOCK_S = 60.0
+"""Two clocks that agree to this are one; a log in another time zone is half an hour off at least."""
+
+
+def _overlap(level: LoadLevel, plateau: Plateau, slack_s: float = 0.0) -> bool:
+    """True when a plateau shares a moment with a level whose times are known, give or take the slack."""
+    if level.start_s is None or level.end_s is None or plateau.time is None:
+        return False
+    return plateau.time.start_s <= level.end_s + slack_s and level.start_s - slack_s <= plateau.time.end_s
+
+
+def _clocks_meet(level: LoadLevel, logged: Sequence[Plateau]) -> bool:
+    """True when log and client tell the same time."""
+    return any(_overlap(level, plateau, CLOCK_S) for plateau in logged)
+
+
 def _graph(matching: Sequence[Plateau]) -> bool | None:
     shares = {plateau.graph_share for plateau in matching}
     return True if shares == {1.0} else False if shares == {0.0} else None
@@ -180,6 +196,8 @@ def _matching(level: LoadLevel, logged: Sequence[Plateau]) -> list[Plateau]:
     timed = _at_its_time(level, logged)
     if timed:
         return timed
+    if _clocks_meet(level, logged):  # a profile at another time froze another load
+        logged = [plateau for plateau in logged if not plateau.profiled or _overlap(level, plateau)]
     matching = [plateau for plateau in logged if 0.9 * concurrency <= plateau.offered <= 1.1 * concurrency]
     if not matching and len(logged) == 1 and logged[0].queued is None and logged[0].running <= concurrency:
         return [logged[0]]

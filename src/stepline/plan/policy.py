@@ -9,6 +9,8 @@
 
 import math
 
+import msgspec
+
 from stepline.evidence.load import LoadLevel
 from stepline.findings.diagnosis import Diagnosis
 from stepline.model.picture import Picture
@@ -20,6 +22,7 @@ and within what one client process drives with ease."""
 TIGHT = 0.03
 """Half-width of the step's interval, as a share of it, at which more repeats decide nothing (DESIGN §3: 3 %)."""
 MAX_REPEATS = 2
+TRIES = 2
 HEALTHY = 1.3
 """Step over the typical one up to which no profile is worth its freeze: the typical line itself misses held-out
 measurements by 22 % in the mean (docs/accuracy.md)."""
@@ -67,11 +70,21 @@ def outline(limits: Limits) -> tuple[Experiment, ...]:
     maybe = [_profiled(limits, heaviest, FIRST_STEP_MS)] if limits.profile else []
     if other := _other(limits, sweep):
         maybe.append(other)
-    return (*sweep, *maybe)
+    return (*sweep, *(msgspec.structs.replace(experiment, sure=False) for experiment in maybe))
 
 
 def _name(experiment: Experiment) -> str:
     return f"{experiment.kind} at C = {experiment.concurrency} ({experiment.decides})"
+
+
+def _answered(picture: Picture | None, done: tuple[Experiment, ...]) -> list[int]:
+    """Levels that need no other try: a first one may pass in compiling kernels and show no rate at all."""
+    levels = () if picture is None else picture.run.levels
+    rated = {level.concurrency for level in levels if level.tok_s}
+    tries = _levels(done)
+    return [
+        streams for streams in tries if picture is None or streams in rated or tries.count(streams) >= TRIES
+    ]
 
 
 def _levels(done: tuple[Experiment, ...]) -> list[int]:
@@ -81,7 +94,7 @@ def _levels(done: tuple[Experiment, ...]) -> list[int]:
 def _sweep(
     picture: Picture | None, _: Diagnosis | None, done: tuple[Experiment, ...], limits: Limits
 ) -> Experiment | None:
-    driven = _levels(done)
+    driven = _answered(picture, done)
     if limits.concurrency:
         for wanted in limits.concurrency:
             if wanted not in driven:

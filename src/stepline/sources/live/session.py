@@ -220,6 +220,11 @@ class Session:
             return False
 
 
+def look_at(address: Address) -> Found:
+    """What a server is, and nothing else; raises as `Session` does."""
+    return _find(Http(address))
+
+
 def _find(http: Http) -> Found:
     for find in ENGINES:
         found = find(http)
