@@ -54,7 +54,7 @@ def test_a_strong_fault_is_named_first(engine: str, fault: str, tmp_path: Path) 
     truth = tomllib.loads((tmp_path / one.name / "truth.toml").read_text())
     assert truth["expected"] == fault
     assert not run.doubts
-    assert all(file.damaged == 0 and file.records for file in run.files)
+    assert all(file.damaged == 0 and file.kind for file in run.files)
     assert told.findings[0].code == fault, [finding.code for finding in told.findings]
 
 
