@@ -1,6 +1,7 @@
 """Drives a running server: asks the plan what to measure, measures it, and looks at what is known by then."""
 
 import argparse
+import shutil
 import sys
 import tempfile
 import time
@@ -15,6 +16,7 @@ from stepline.model.picture import Picture
 from stepline.plan.experiment import Experiment, Limits, Stop
 from stepline.plan.policy import next_experiment, outline
 from stepline.sources.address import parse
+from stepline.sources.client_file import CLIENT_FILE, METRICS_FILE
 from stepline.sources.live.session import Session
 from stepline.sources.live.traffic import Traffic, watch
 from stepline.sources.load.level import LevelPlan, LevelResult
@@ -30,25 +32,48 @@ WARM_UP_S = 30.0
 
 
 def diagnose_server(url: str, args: argparse.Namespace) -> Diagnosis:
-    """Record a server and diagnose the recording; what was measured survives Ctrl-C where `--save` names a folder."""
-    with tempfile.TemporaryDirectory(prefix="stepline-") as scratch:
-        folder = Path(args.save) if args.save else Path(scratch)
+    """Record a server and diagnose the recording; what was measured survives Ctrl-C, with or without `--save`."""
+    scratch = None if args.save else Path(tempfile.mkdtemp(prefix="stepline-"))
+    folder = scratch or Path(args.save)
+    try:
         record_server(url, folder, args)
         return diagnose(picture_of([str(folder)], args))
+    except KeyboardInterrupt:
+        if say_kept(folder):
+            scratch = None
+        raise
+    finally:
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def say_kept(folder: Path) -> bool:
+    """Tell where an interrupted recording lies; False where nothing had been measured yet."""
+    measured = any((folder / name).is_file() for name in (CLIENT_FILE, METRICS_FILE))
+    if measured:
+        print(f"what was recorded is kept; next: stepline diagnose {folder}", file=sys.stderr)
+    return measured
 
 
 def record_server(url: str, folder: Path, args: argparse.Namespace) -> None:
     """Find the server, look whether others use it, then drive it or watch it within the budget.
 
     Raises:
-        SteplineError: nobody answers, or the command line cannot be right.
+        SteplineError: nobody answers, the command line cannot be right, or the folder cannot be written.
     """
     tell = _Teller(quiet=args.quiet)
     budget_s = seconds(args.budget)
     levels(args.concurrency)
     address = parse(url, args.header)
     log = Path(args.log) if args.log else None
-    with Session(address, folder, log=log) as session:
+    try:
+        _record(Session(address, folder, log=log), args, tell)
+    except OSError as error:
+        raise UsageError(f"{folder}: the recording cannot be written ({error.strerror})") from error
+
+
+def _record(opened: Session, args: argparse.Namespace, tell: "_Teller") -> None:
+    with opened as session:
         _introduce(session, tell)
         limits = limits_of(args, session.found, profile=session.can_profile)
         traffic = watch(session, WATCH_S)

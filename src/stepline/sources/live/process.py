@@ -1,6 +1,7 @@
 """The server's process where it runs on this machine: its log file and the model's folder."""
 
 import contextlib
+import os
 import stat
 from pathlib import Path
 from typing import NamedTuple
@@ -35,9 +36,11 @@ def _log_of(pid: int) -> Path | None:
     """Python's logging goes to standard error unless told otherwise, so that is looked at first."""
     for stream in (2, 1):
         with contextlib.suppress(OSError):
-            path = Path(f"/proc/{pid}/fd/{stream}").readlink()
-            if path.is_absolute() and stat.S_ISREG(path.stat().st_mode):
-                return path
+            link = Path(f"/proc/{pid}/fd/{stream}")
+            path = link.readlink()
+            # In a container the path may name another file here, or none.
+            if path.is_absolute() and stat.S_ISREG(path.stat().st_mode) and path.samefile(link):
+                return path if os.access(path, os.R_OK) else None
     return None
 
 

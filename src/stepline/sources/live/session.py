@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gzip
+import os
 import shutil
 import time
 from collections.abc import Coroutine
@@ -12,10 +13,10 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from stepline.errors import UnreadableEvidence
+from stepline.errors import UnreadableEvidence, UsageError
 from stepline.sources import openai_surface
 from stepline.sources.address import is_local, shown
-from stepline.sources.client_file import SERVER_FILE, LevelRecord, ServerRecord, append_level
+from stepline.sources.client_file import METRICS_FILE, SERVER_FILE, LevelRecord, ServerRecord, append_level
 from stepline.sources.engines.sglang import surface as sglang
 from stepline.sources.engines.vllm import surface as vllm
 from stepline.sources.http import Http, Unreachable
@@ -57,12 +58,15 @@ class Session:
         Raises:
             Unreachable: nobody answers.
             UnreadableEvidence: something answers that is no LLM server.
-            OSError: the folder or the given log cannot be used.
+            UsageError: the folder is not empty or cannot be made, or the given log is no file.
+            OSError: a file cannot be written.
         """
+        if log is not None and not (log.is_file() and os.access(log, os.R_OK)):
+            raise UsageError(f"--log {log}: no file that can be read")
         self.http = Http(address)
         self.address, self.folder = address, folder
-        folder.mkdir(parents=True, exist_ok=True)
         self.found = _find(self.http)
+        _claim(folder)
         self._dialect: Dialect | None = None
         local = find_local(address.port) if is_local(address) else None
         source = log or (local.log if local else None)
@@ -101,7 +105,7 @@ class Session:
     def __enter__(self) -> Self:
         if self.found.metrics:
             self._scraper: Scraper | None = self._threads.enter_context(
-                Scraper(self.http, self.folder / "metrics.txt")
+                Scraper(self.http, self.folder / METRICS_FILE)
             )
         else:
             self._scraper = None
@@ -218,6 +222,23 @@ class Session:
             return self.http.post(path, body, timeout_s=_TRACE_WAIT_S).ok
         except Unreachable:
             return False
+
+
+def _claim(folder: Path) -> None:
+    """Make the folder; two recordings in one, or one among other evidence, would be read as one server's.
+
+    Raises:
+        UsageError: it holds files, or cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        taken = any(not path.name.startswith(".") for path in folder.iterdir())
+    except OSError as error:
+        raise UsageError(f"{folder}: not a folder to write in ({error.strerror}); choose another") from None
+    if taken:
+        raise UsageError(
+            f"{folder}: holds files already, which would be read with the recording; name a new folder"
+        )
 
 
 def look_at(address: Address) -> Found:
