@@ -7,14 +7,16 @@ import tempfile
 import time
 from pathlib import Path
 
+import msgspec
+
 from stepline.cli.diagnose import picture_of
 from stepline.cli.live_arguments import levels, seconds
-from stepline.errors import UnreadableEvidence, UsageError
+from stepline.errors import Inconclusive, UnreadableEvidence, UsageError
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.model.picture import Picture
 from stepline.plan.experiment import Experiment, Limits, Stop
-from stepline.plan.policy import next_experiment, outline
+from stepline.plan.policy import fitted, next_experiment, outline
 from stepline.sources.address import parse
 from stepline.sources.client_file import CLIENT_FILE, METRICS_FILE
 from stepline.sources.live.session import Session
@@ -29,6 +31,10 @@ WARM_UP = LevelPlan(concurrency=2, input_tokens=64, output_tokens=8, seconds=1.5
 """Compiles and allocates what first requests do."""
 WARM_UP_S = 30.0
 """Longest wait for a first answer, a third of the budget at most: first kernels may have to be compiled."""
+
+
+OVERTIME_S = 15.0
+"""Beyond the budget, for a trace that is being written."""
 
 
 def diagnose_server(url: str, args: argparse.Namespace) -> Diagnosis:
@@ -62,7 +68,7 @@ def record_server(url: str, folder: Path, args: argparse.Namespace) -> None:
         SteplineError: nobody answers, the command line cannot be right, or the folder cannot be written.
     """
     tell = _Teller(quiet=args.quiet)
-    budget_s = seconds(args.budget)
+    seconds(args.budget)
     levels(args.concurrency)
     address = parse(url, args.header)
     log = Path(args.log) if args.log else None
@@ -76,10 +82,16 @@ def _record(opened: Session, args: argparse.Namespace, tell: "_Teller") -> None:
     with opened as session:
         _introduce(session, tell)
         limits = limits_of(args, session.found, profile=session.can_profile)
+        if args.input_tokens != (fits := fitted(limits, args.input_tokens)):
+            tell(
+                f"prompts are shortened to {fits} tokens: the server takes {limits.context_tokens} with the answer"
+            )
         traffic = watch(session, WATCH_S)
         if traffic.others is not None:
             session.write_record(others=traffic.others)
         if _may_load(traffic, args, tell):
+            if traffic.others is not None and not args.profile:
+                limits = msgspec.structs.replace(limits, profile=False)
             if args.flush:
                 tell(
                     "prefix cache emptied"
@@ -88,7 +100,11 @@ def _record(opened: Session, args: argparse.Namespace, tell: "_Teller") -> None:
                 )
             _drive(session, limits, args, tell)
         else:
-            span = min(MAX_WATCH_S, budget_s)
+            if not session.found.metrics and session.log is None:
+                raise Inconclusive(
+                    "without load there is nothing to watch here: no /metrics and no log; give --log"
+                )
+            span = min(MAX_WATCH_S, limits.budget_s)
             tell(f"watching for {span:.0f} s, without load")
             watch(session, span)
 
@@ -129,6 +145,11 @@ def _may_load(traffic: Traffic, args: argparse.Namespace, tell: "_Teller") -> bo
     if traffic.others is not None:
         tell(f"{traffic.others}; only watching (--load drives it all the same)")
         return False
+    if not traffic.known:
+        tell(
+            "nothing here tells whether others use this server; not loading it (--load drives it all the same)"
+        )
+        return False
     return True
 
 
@@ -151,10 +172,17 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
         if time.monotonic() + step.seconds > deadline:
             tell(f"stopping: the budget is used; next would have been {step.kind} at C = {step.concurrency}")
             return
+        others = session.wait_idle()
+        if others and not args.load:
+            session.write_record(others=f"{others} requests of others came while it was driven")
+            tell(f"stopping: {others} requests of others run on this server by now")
+            return
         tell(f"{step.kind} at C = {step.concurrency}, {step.seconds:.0f} s: {step.decides}")
         if step.kind == "profile":
             step_ms = picture.step.measured_ms if picture and picture.step else 10.0
-            if session.profile(_plan(step, len(done)), steps=step.steps, step_ms=step_ms) is None:
+            longest_s = deadline - time.monotonic() + OVERTIME_S
+            plan = _plan(step, len(done))
+            if session.profile(plan, steps=step.steps, step_ms=step_ms, longest_s=longest_s) is None:
                 tell("the server wrote no trace that can be read here")
         else:
             result = session.level(_plan(step, len(done)), step.decides)

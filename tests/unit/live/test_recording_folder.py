@@ -16,15 +16,11 @@ def url(server) -> str:
     return f"http://127.0.0.1:{server.server_address[1]}"
 
 
-def answering(handler) -> None:
-    handler.stream((hostile.token(n, total=200) for n in range(1, 201)), gap_s=0.005)
-
-
 @pytest.mark.parametrize("verb", [("record", "-o"), ("diagnose", "--save")])
 def test_two_recordings_never_share_a_folder(verb, tmp_path, capsys):
     command, option = verb
     (tmp_path / "client.jsonl").write_text("{}\n")
-    with hostile.serving(answering) as server:
+    with hostile.serving(hostile.answering) as server:
         assert main([command, url(server), option, str(tmp_path)]) == 2
         assert server.asked == [], "refused before any load"
     assert "name a new folder" in capsys.readouterr().err
@@ -46,7 +42,7 @@ def test_two_recordings_never_share_a_folder(verb, tmp_path, capsys):
 def test_what_cannot_be_written_or_read_is_said_before_any_load(options, says, tmp_path, capsys):
     (tmp_path / "file").write_text("x")
     given = [option.format(file=tmp_path / "file", folder=tmp_path) for option in options]
-    with hostile.serving(answering) as server:
+    with hostile.serving(hostile.answering) as server:
         assert main(["diagnose", url(server), *given]) == 2
         assert server.asked == []
     told = capsys.readouterr().err
@@ -56,7 +52,7 @@ def test_what_cannot_be_written_or_read_is_said_before_any_load(options, says, t
 
 def test_ctrl_c_without_a_folder_keeps_what_was_measured(tmp_path):
     """Inside the second level."""
-    with hostile.serving(answering) as server:
+    with hostile.serving(hostile.answering) as server:
         run = subprocess.Popen(
             [
                 *(sys.executable, "-m", "stepline", "diagnose", url(server), "--load"),

@@ -16,6 +16,29 @@ class LocalServer(NamedTuple):
     log: Path | None
     folder: Path | None
     """Its working folder, from which relative paths in its settings count."""
+    forwards: str | None = None
+    """Name of the process where it is known to pass connections on: the server itself is then elsewhere."""
+
+
+FORWARDERS = frozenset(
+    (
+        *(
+            "ssh",
+            "sshd",
+            "autossh",
+            "kubectl",
+            "oc",
+            "socat",
+            "ncat",
+            "nginx",
+            "haproxy",
+            "envoy",
+            "caddy",
+            "traefik",
+        ),
+        *("docker-proxy", "rootlessport", "slirp4netns", "gvproxy", "tailscaled", "cloudflared", "frpc"),
+    )
+)
 
 
 def find_local(port: int) -> LocalServer | None:
@@ -28,8 +51,18 @@ def find_local(port: int) -> LocalServer | None:
         listens_at = getattr(connection.laddr, "port", None)  # an unbound socket has an empty address
         if connection.status == psutil.CONN_LISTEN and listens_at == port and connection.pid:
             pid = connection.pid
+            name = _name_of(pid)
+            if name in FORWARDERS:
+                return LocalServer(pid, None, None, forwards=name)
             return LocalServer(pid, _log_of(pid), _folder_of(pid))
     return None
+
+
+def _name_of(pid: int) -> str | None:
+    try:
+        return psutil.Process(pid).name()
+    except (psutil.Error, OSError):
+        return None
 
 
 def _log_of(pid: int) -> Path | None:
