@@ -48,6 +48,10 @@ and answers lengthen both: at 4 the default load showed contexts of 604 and 2,22
 LONG = 8192
 """Prompts from which the other context is the shorter one: four times as long would cost the server minutes."""
 MIN_PROMPT = 64
+SHORTEST = 16
+"""Shortest prompt of a load, where a server takes no more."""
+MIN_CONTEXT = SHORTEST + ROUNDS
+"""What a server must take beside an answer: first answers are longer by the shared steps."""
 
 
 def next_experiment(
@@ -259,7 +263,7 @@ def fitted(limits: Limits, input_tokens: int) -> int:
     """The prompt, shortened to what the server takes beside two answers."""
     if limits.context_tokens is None:
         return input_tokens
-    return max(16, min(input_tokens, limits.context_tokens - 3 * limits.output_tokens - ROUNDS))
+    return max(SHORTEST, min(input_tokens, limits.context_tokens - 3 * limits.output_tokens - ROUNDS))
 
 
 def _level(picture: Picture | None, limits: Limits, concurrency: int, decides: str) -> Experiment:

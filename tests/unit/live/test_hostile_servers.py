@@ -104,6 +104,15 @@ def test_a_server_that_cannot_tell_whether_others_use_it_is_not_loaded(tmp_path,
     assert "--load drives it all the same" in capsys.readouterr().err
 
 
+def test_answers_that_the_server_cannot_give_are_refused_before_any_load(capsys):
+    models = {"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 2048}]}
+    with hostile.serving(hostile.answering, {"/v1/models": models}) as server:
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        assert main(["diagnose", url, "--load", "--output-tokens", "4000"]) == 2
+        assert server.asked == []
+    assert "give 1872 at most" in capsys.readouterr().err
+
+
 def test_a_web_server_is_no_llm_server(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(hostile, "MODELS", b"<html>")
     with hostile.serving(hostile.failing) as server:
