@@ -129,7 +129,7 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
         tell(f"{step.kind} at C = {step.concurrency}, {step.seconds:.0f} s: {step.decides}")
         if step.kind == "profile":
             step_ms = picture.step.measured_ms if picture and picture.step else 10.0
-            if session.profile(_plan(step, len(done)), steps=step.steps, step_ms=step_ms) is None:
+            if not session.profile(_plan(step, len(done)), steps=step.steps, step_ms=step_ms):
                 tell("the server wrote no trace that can be read here")
         else:
             result = session.level(_plan(step, len(done)), step.decides)
