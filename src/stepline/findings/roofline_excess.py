@@ -15,6 +15,11 @@ def roofline_excess(picture: Picture) -> tuple[StepLaw, PerRequestCost] | Cannot
         return CannotTell(
             "steps free of prefill: these are means over a longer time", "save decode lines or a trace"
         )
+    if any(window.speculative for window in picture.windows.usable):
+        return CannotTell(
+            "what a step without drafts grows by: each request brings all its drafts to verify",
+            "measure with speculation off, or take a trace",
+        )
     cost = per_request_cost(picture)
     if cost is None or not cost.dominant:
         share = 0.0 if cost is None else cost.share
