@@ -1,0 +1,149 @@
+"""One load seen from both sides: what the engine decodes and how fast, beside what the client holds open and receives.
+
+What is late, or missing from the engine, lies between the two. Times per token are compared over one stretch of time,
+so that prompts computed between decode steps are on both sides: they make a client's gap on a healthy H200 server half
+as long again as its step, and the two sides still agree.
+"""
+
+import statistics
+from collections.abc import Sequence
+
+import msgspec
+
+from stepline.evidence.load import LoadLevel
+from stepline.evidence.origin import Origin
+from stepline.evidence.run import Run
+from stepline.evidence.scheduler import DecodeReport
+from stepline.model.client import overtaxed
+from stepline.model.levels import RAMP
+from stepline.model.picture import Picture
+from stepline.model.timeline import profiler_intervals
+
+MIN_LINES = 3
+"""Decode lines a level needs where each covers some steps: one may stand at its edge."""
+INTERVAL_S = 10.0
+"""What a line over a fixed time covers: the default of the one engine that has such lines. One in a level is enough."""
+
+
+class BothSides(msgspec.Struct, frozen=True, kw_only=True):
+    """A load by client and by engine; times in ms a token of one stream."""
+
+    offered: float
+    """Requests the client held open."""
+    running: float
+    """Requests that the engine decoded, over all ranks."""
+    queued: float | None
+    """Requests that waited in the engine; None where nobody says."""
+    client_ms: float | None
+    engine_ms: float | None
+    """Prompts computed between the steps included; None where only the engine's gauges tell of the load."""
+    source: str
+    innocent: bool
+    """True when the client measured itself and kept up."""
+    origin: Origin
+
+    @property
+    def late(self) -> float | None:
+        """How many times longer a token takes to the client than in the engine."""
+        return None if self.client_ms is None or self.engine_ms is None else self.client_ms / self.engine_ms
+
+    @property
+    def missing_share(self) -> float | None:
+        """Share of the open requests that the engine neither runs nor has waiting."""
+        if self.queued is None:
+            return None
+        return max(0.0, 1 - (self.running + self.queued) / self.offered)
+
+
+def both_sides(picture: Picture) -> tuple[BothSides, ...]:
+    """Every load that both sides tell of, lightest first; levels whose client was late are left out.
+
+    With speculation a step makes several tokens and the two sides do not count alike, so there are none then.
+    """
+    run = picture.run
+    if run.server.speculative is not None or any(report.accept_length is not None for report in run.decodes):
+        return ()
+    arm = run.levels[0].arm if run.levels else None
+    mine = [level for level in run.levels if level.arm == arm and overtaxed(level.health) is None]
+    sides = [_logged(run, level) or _gauged(run, level) or _stated(run, level) for level in mine]
+    return tuple(sorted((side for side in sides if side is not None), key=lambda side: side.offered))
+
+
+def _logged(run: Run, level: LoadLevel) -> BothSides | None:
+    """A level beside the decode lines that were printed while it ran."""
+    offered = level.in_flight or level.concurrency
+    if level.start_s is None or level.end_s is None or not offered:
+        return None
+    profiled = profiler_intervals(run)
+    if any(level.start_s <= each.end_s and each.start_s <= level.end_s for each in profiled):
+        return None
+    lines = [report for report in run.decodes if report.running and _inside(level, report)]
+    timed = [report for report in lines if report.tok_s]
+    least = 1 if all(report.instrument == "interval" for report in timed) else MIN_LINES
+    if len(timed) < least or not timed:
+        return None
+    ranks = len({report.dp for report in lines})
+    queues = [report.queued for report in lines if report.queued is not None]
+    return BothSides(
+        offered=offered,
+        running=ranks * statistics.fmean(report.running for report in lines),
+        queued=ranks * statistics.fmean(queues) if queues else None,
+        client_ms=level.tpot_ms,
+        engine_ms=_token_ms(timed),
+        source=f"mean of {len(timed)} decode lines, prompts between the steps included",
+        innocent=level.health is not None,
+        origin=level.origin,
+    )
+
+
+def _token_ms(lines: Sequence[DecodeReport]) -> float:
+    return statistics.fmean(1000 * line.running / (line.tok_s or 1.0) for line in lines)
+
+
+def _inside(level: LoadLevel, line: DecodeReport) -> bool:
+    """True for a line over the later part of a level: before, streams of the last one end and new ones begin."""
+    if line.time_s is None or level.start_s is None or level.end_s is None:
+        return False
+    ramp = INTERVAL_S if line.instrument == "interval" else RAMP * (level.end_s - level.start_s)
+    return level.start_s + ramp <= line.time_s <= level.end_s
+
+
+def _gauged(run: Run, level: LoadLevel) -> BothSides | None:
+    """A level beside the engine's gauges while it ran: medians, since a gauge may lag by some steps."""
+    offered = level.in_flight or level.concurrency
+    if level.start_s is None or level.end_s is None or not offered:
+        return None
+    opening = level.start_s + RAMP * (level.end_s - level.start_s)
+    inside = [s for s in run.metrics if s.time_s is not None and opening <= s.time_s <= level.end_s]
+    running = [scrape.running for scrape in inside if scrape.running is not None]
+    queues = [scrape.queued for scrape in inside if scrape.queued is not None]
+    if len(running) < MIN_LINES or not queues:
+        return None
+    return BothSides(
+        offered=offered,
+        running=statistics.median(running),
+        queued=statistics.median(queues),
+        client_ms=level.tpot_ms,
+        engine_ms=None,
+        source=f"median of {len(running)} scrapes",
+        innocent=level.health is not None,
+        origin=level.origin,
+    )
+
+
+def _stated(run: Run, level: LoadLevel) -> BothSides | None:
+    """A client's gap and the engine's step as somebody wrote both down for one batch."""
+    steps = [row.step_ms for row in run.step_rows if row.running == level.running and row.step_ms]
+    gap = level.itl_ms if level.tpot_ms is None else level.tpot_ms
+    if not steps or level.running is None or gap is None:
+        return None
+    return BothSides(
+        offered=level.running,
+        running=level.running,
+        queued=None,
+        client_ms=gap,
+        engine_ms=steps[0],
+        source="as stated",
+        innocent=False,
+        origin=level.origin,
+    )
