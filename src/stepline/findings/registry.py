@@ -17,6 +17,7 @@ from stepline.findings.rules import (
     kv_capacity_bound,
     kv_preemption,
     linear_step,
+    pd_transfer,
     prefill_interference,
     prefix_cache_distortion,
     queue_not_decode,
@@ -50,6 +51,7 @@ RULES: tuple[Rule, ...] = (
     redundant_reads.RULE,
     comm_bound.RULE,
     straggler_rank.RULE,
+    pd_transfer.RULE,
 )
 
 

@@ -33,6 +33,10 @@ def test_fires_when_tokens_reach_the_client_later_than_the_engine_makes_them():
     assert isinstance(answer, Fired)
     assert answer.status == "suspected"
     assert "2.5×" in answer.headline
+    assert [line.text[:62] for line in answer.evidence] == [
+        "at 64 streams a token takes 20.0 ms to the client and 8.00 ms ",
+        "the client holds 64 requests open; the engine runs 60 and 0 wa",
+    ]
     assert [ruled.rival for ruled in answer.ruled_out] == ["S204 prefill-interference", "L101 client-bound"]
     assert [rival.rival for rival in answer.rivals] == ["a slow network"]
 
@@ -64,7 +68,8 @@ def test_a_client_that_was_late_accuses_nobody_else():
 def test_clear_when_both_sides_agree(client_ms, running):
     answer = check("H304", decoding(running, 8.0, driven(client_ms)))
     assert isinstance(answer, Clear)
-    assert "64 streams" in answer.reason
+    assert f"64 streams a token takes {client_ms:.3g}" in answer.reason
+    assert "and 8.00 ms in the engine" in answer.reason
 
 
 def test_clear_when_the_rest_waits_in_the_engine():
@@ -141,6 +146,7 @@ def test_gauges_tell_which_requests_are_not_in_the_engine():
     answer = check("H304", scraped(30, 0))
     assert isinstance(answer, Fired)
     assert answer.gain is None
+    assert [line.text[:10] for line in answer.evidence] == ["the client"]
     assert isinstance(check("H304", scraped(30, 34)), Clear)
     assert isinstance(check("H304", scraped(30, None)), CannotTell)
 

@@ -65,11 +65,15 @@ def check(picture: Picture) -> Outcome:
     heaviest = sides[-1]
     if _late(heaviest) or _missing(heaviest):
         return _fired(picture, heaviest)
-    if heaviest.late is None or heaviest.engine_ms is None:
+    if heaviest.late is None:
         return Clear(f"the engine runs or has waiting the {heaviest.offered:.0f} requests that are open")
-    return Clear(
-        f"a token takes {units.ms(heaviest.client_ms or 0.0)} to the client and {units.ms(heaviest.engine_ms)} in the "
-        f"engine at {heaviest.offered:.3g} streams"
+    return Clear(_both(heaviest))
+
+
+def _both(side: BothSides) -> str:
+    return (
+        f"at {side.offered:.3g} streams a token takes {units.ms(side.client_ms or 0.0)} to the client and "
+        f"{units.ms(side.engine_ms or 0.0)} in the engine ({side.source})"
     )
 
 
@@ -87,14 +91,8 @@ def _fired(picture: Picture, side: BothSides) -> Fired:
         headline = f"a token takes {units.times(side.late or 0.0)} as long to the client as in the engine"
     else:
         headline = f"{units.percent(side.missing_share or 0.0)} of the open requests are not in the engine"
-    if side.client_ms is not None and side.engine_ms is not None:
-        evidence.append(
-            Observation(
-                f"at {side.offered:.3g} streams a token takes {units.ms(side.client_ms)} to the client and "
-                f"{units.ms(side.engine_ms)} in the engine ({side.source})",
-                side.origin,
-            )
-        )
+    if side.late is not None:
+        evidence.append(Observation(_both(side), side.origin))
     if side.queued is not None:
         evidence.append(
             Observation(
@@ -103,7 +101,7 @@ def _fired(picture: Picture, side: BothSides) -> Fired:
             )
         )
     ruled = []
-    if side.engine_ms is not None and _late(side):
+    if _late(side):
         ruled.append(
             RuledOut("S204 prefill-interference", "prompts between the steps are in the engine's time too")
         )
