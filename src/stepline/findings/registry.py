@@ -22,6 +22,7 @@ from stepline.findings.rules import (
     prefix_cache_distortion,
     queue_not_decode,
     redundant_reads,
+    short_outputs,
     spec_not_paying,
     straggler_rank,
     trace_integrity,
@@ -31,6 +32,7 @@ from stepline.findings.rules import (
 RULES: tuple[Rule, ...] = (
     client_bound.RULE,
     prefix_cache_distortion.RULE,
+    short_outputs.RULE,
     cold_start.RULE,
     trace_integrity.RULE,
     queue_not_decode.RULE,

@@ -77,10 +77,12 @@ def _logged(run: Run, level: LoadLevel) -> BothSides | None:
     profiled = profiler_intervals(run)
     if any(level.start_s <= each.end_s and each.start_s <= level.end_s for each in profiled):
         return None
-    lines = [report for report in run.decodes if report.running and _inside(level, report)]
+    lines = [
+        report for report in run.decodes if report.running and _inside(report, level.start_s, level.end_s)
+    ]
     timed = [report for report in lines if report.tok_s]
     least = 1 if all(report.instrument == "interval" for report in timed) else MIN_LINES
-    if len(timed) < least or not timed:
+    if len(timed) < least:
         return None
     ranks = len({report.dp for report in lines})
     queues = [report.queued for report in lines if report.queued is not None]
@@ -100,12 +102,10 @@ def _token_ms(lines: Sequence[DecodeReport]) -> float:
     return statistics.fmean(1000 * line.running / (line.tok_s or 1.0) for line in lines)
 
 
-def _inside(level: LoadLevel, line: DecodeReport) -> bool:
+def _inside(line: DecodeReport, start_s: float, end_s: float) -> bool:
     """True for a line over the later part of a level: before, streams of the last one end and new ones begin."""
-    if line.time_s is None or level.start_s is None or level.end_s is None:
-        return False
-    ramp = INTERVAL_S if line.instrument == "interval" else RAMP * (level.end_s - level.start_s)
-    return level.start_s + ramp <= line.time_s <= level.end_s
+    ramp = INTERVAL_S if line.instrument == "interval" else RAMP * (end_s - start_s)
+    return line.time_s is not None and start_s + ramp <= line.time_s <= end_s
 
 
 def _gauged(run: Run, level: LoadLevel) -> BothSides | None:

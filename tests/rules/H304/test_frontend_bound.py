@@ -96,8 +96,9 @@ def test_the_heaviest_load_decides():
 
 
 def test_lines_at_a_level_s_opening_do_not_count():
-    opening = [Stage(running=10, step_ms=2.0, lines=3)]
-    assert isinstance(check("H304", server(opening, levels=[driven(20.0)])), CannotTell)
+    for lines, answer in ((3, CannotTell), (5, CannotTell), (6, Fired)):
+        opening = [Stage(running=60, step_ms=8.0, lines=lines)]
+        assert isinstance(check("H304", server(opening, levels=[driven(20.0)])), answer)
 
 
 def test_a_profiler_inside_the_level_leaves_nothing_to_compare():
@@ -147,16 +148,17 @@ def test_gauges_tell_which_requests_are_not_in_the_engine():
     assert isinstance(answer, Fired)
     assert answer.gain is None
     assert [line.text[:10] for line in answer.evidence] == ["the client"]
+    assert [ruled.rival for ruled in answer.ruled_out] == ["L101 client-bound"]
     assert isinstance(check("H304", scraped(30, 34)), Clear)
     assert isinstance(check("H304", scraped(30, None)), CannotTell)
 
 
-def stated(gap_ms: float) -> Run:
+def stated(gap_ms: float, *lighter: StepRow) -> Run:
     """Both sides as somebody wrote them down for a batch of 96."""
     here = Origin("ab.csv", 2)
     return Run(
         levels=(LoadLevel(origin=here, running=96, itl_ms=gap_ms),),
-        step_rows=(StepRow(origin=here, running=96, step_ms=60.0),),
+        step_rows=(*lighter, StepRow(origin=here, running=96, step_ms=60.0)),
     )
 
 
@@ -166,6 +168,9 @@ def test_a_table_with_both_sides_is_enough_for_a_suspicion():
     assert answer.recoverable_tok_s is None
     assert [finding.code for finding in diagnosed(stated(110.0)).findings] == ["H304"]
     assert isinstance(check("H304", stated(63.0)), Clear)
+    assert isinstance(
+        check("H304", stated(63.0, StepRow(origin=Origin("ab.csv", 1), running=8, step_ms=20.0))), Clear
+    )
 
 
 def test_with_drafts_the_sides_do_not_count_alike():
