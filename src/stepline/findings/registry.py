@@ -6,6 +6,7 @@ from stepline.findings.rules import (
     attention_occupancy,
     batch_capped,
     client_bound,
+    clock_throttle,
     cold_start,
     comm_bound,
     context_capacity_work,
@@ -54,6 +55,7 @@ RULES: tuple[Rule, ...] = (
     comm_bound.RULE,
     straggler_rank.RULE,
     pd_transfer.RULE,
+    clock_throttle.RULE,
 )
 
 

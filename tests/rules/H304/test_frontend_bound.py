@@ -101,13 +101,16 @@ def test_lines_at_a_level_s_opening_do_not_count():
         assert isinstance(check("H304", server(opening, levels=[driven(20.0)])), answer)
 
 
-def test_a_profiler_inside_the_level_leaves_nothing_to_compare():
+@pytest.mark.parametrize(
+    ("start_s", "end_s", "answer"), [(2.0, 3.0, CannotTell), (10.5, 11.0, Fired), (-3.0, -1.0, Fired)]
+)
+def test_a_profiler_inside_the_level_leaves_nothing_to_compare(start_s, end_s, answer):
     run = decoding(60, 8.0, driven(20.0))
     marks = [
         SchedulerEvent(seq=seq, origin=Origin("server.log", seq), kind=kind, text="", time_s=time_s)
-        for seq, kind, time_s in ((101, "profile-start", 2.0), (102, "profile-end", 3.0))
+        for seq, kind, time_s in ((101, "profile-start", start_s), (102, "profile-end", end_s))
     ]
-    assert isinstance(check("H304", msgspec.structs.replace(run, events=tuple(marks))), CannotTell)
+    assert isinstance(check("H304", msgspec.structs.replace(run, events=tuple(marks))), answer)
 
 
 def test_ranks_are_added_up():
