@@ -3,6 +3,7 @@
 from stepline.errors import UsageError
 from stepline.findings.outcome import Rule
 from stepline.findings.rules import (
+    admission_throttled,
     attention_occupancy,
     batch_capped,
     client_bound,
@@ -13,6 +14,8 @@ from stepline.findings.rules import (
     cuda_graph_off,
     cuda_graph_uncovered_batch,
     frontend_bound,
+    gpu_fault,
+    grammar_stall,
     host_bound,
     kernel_fallback,
     kv_capacity_bound,
@@ -21,11 +24,13 @@ from stepline.findings.rules import (
     pd_transfer,
     prefill_interference,
     prefix_cache_distortion,
+    process_contention,
     queue_not_decode,
     redundant_reads,
     short_outputs,
     spec_not_paying,
     straggler_rank,
+    tensor_pipe_idle,
     trace_integrity,
     wrong_dtype,
 )
@@ -42,20 +47,25 @@ RULES: tuple[Rule, ...] = (
     kv_preemption.RULE,
     prefill_interference.RULE,
     spec_not_paying.RULE,
+    admission_throttled.RULE,
     host_bound.RULE,
     cuda_graph_off.RULE,
     cuda_graph_uncovered_batch.RULE,
     frontend_bound.RULE,
+    grammar_stall.RULE,
+    process_contention.RULE,
     context_capacity_work.RULE,
     attention_occupancy.RULE,
     linear_step.RULE,
     kernel_fallback.RULE,
     wrong_dtype.RULE,
+    tensor_pipe_idle.RULE,
     redundant_reads.RULE,
     comm_bound.RULE,
     straggler_rank.RULE,
     pd_transfer.RULE,
     clock_throttle.RULE,
+    gpu_fault.RULE,
 )
 
 
