@@ -13,7 +13,7 @@ from stepline.model.gpu_use import working_gpus
 from stepline.model.timeline import Interval
 
 SAMPLE_S = 0.5
-"""What a sample of this project's recorder covers: one this soon after the engine went idle began with its last step."""
+"""What a sample covers in this project's recordings: one this soon after the engine went idle saw its last step."""
 MIN_SAMPLES = 3
 
 
