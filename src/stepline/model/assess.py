@@ -14,6 +14,7 @@ from stepline.model.floor import Floor
 from stepline.model.gpu_use import GpuUse, align_clocks, gpu_use
 from stepline.model.law import LawPoint, NoLaw, StepLaw, fit
 from stepline.model.levels import OfferedLevel, offered_levels
+from stepline.model.log_year import with_year
 from stepline.model.picture import (
     Floors,
     LiveContext,
@@ -54,7 +55,7 @@ of a request's life, which was up to 23 % of the streams on the healthy H200 ser
 
 def assess(run: Run, setup: Setup) -> Picture:
     """Compute the picture of a run."""
-    run = _last_start(run)
+    run = with_year(_last_start(run))
     target, missing = find_target(run, setup)
     windows = decode_windows(run)
     logged = plateaus(run)

@@ -25,6 +25,14 @@ INTERVAL_S = 10.0
 """What a line over a fixed time covers: the default of the one engine that has such lines. One in a level is enough."""
 
 
+LATE = 1.3
+"""Client's over engine's time per token from which something between the two holds tokens up. The two sides of 60
+levels of sound front ends on the H200 differ by at most 1.15, once by 1.24 while the level before was still ending."""
+MISSING = 0.2
+"""Share of the open requests that is in neither batch nor queue: at most 0.13 on the same levels (new requests on
+their way in, and lines printed at a level's edges)."""
+
+
 class BothSides(msgspec.Struct, frozen=True, kw_only=True):
     """A load by client and by engine; times in ms a token of one stream."""
 
@@ -53,6 +61,16 @@ class BothSides(msgspec.Struct, frozen=True, kw_only=True):
         if self.queued is None:
             return None
         return max(0.0, 1 - (self.running + self.queued) / self.offered)
+
+    @property
+    def tokens_late(self) -> bool:
+        """True when tokens take that much longer to the client."""
+        return self.late is not None and self.late >= LATE
+
+    @property
+    def requests_missing(self) -> bool:
+        """True when that many requests are open and not in the engine."""
+        return self.missing_share is not None and self.missing_share >= MISSING
 
 
 def both_sides(picture: Picture) -> tuple[BothSides, ...]:

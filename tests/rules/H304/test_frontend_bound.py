@@ -194,3 +194,34 @@ def test_an_a_b_of_the_tokenizer_confirms():
     )
     top = diagnosed(Run(levers=(trial,))).findings[0]
     assert (top.code, top.status) == ("H304", "confirmed")
+
+
+def test_gaps_of_a_late_front_end_are_no_step_that_grows_with_the_batch():
+    """Whoever reads a cost per request from the client's gaps takes the front end's time for the engine's."""
+    gaps = ((1, 5.0), (8, 6.0), (24, 11.0), (64, 30.0))
+    levels, lines = [], []
+    for index, (streams, gap_ms) in enumerate(gaps):
+        start_s = 20.0 * index
+        client = driven(gap_ms, concurrency=streams, tok_s=950 * streams / gap_ms)
+        levels.append(
+            msgspec.structs.replace(
+                client, start_s=start_s, end_s=start_s + 15.0, itl_ms=gap_ms, ttft_ms=None
+            )
+        )
+        lines += [
+            DecodeReport(
+                seq=10 * index + n,
+                origin=Origin("server.log", 10 * index + n),
+                time_s=start_s + n,
+                running=streams,
+                queued=0,
+                tok_s=1000 * streams / min(gap_ms, 8.0),
+                instrument="interval",
+                prefill_tok_s=900.0,
+            )
+            for n in (11, 13)
+        ]
+    late = msgspec.structs.replace(server([], levels=levels), decodes=tuple(lines))
+    assert isinstance(check("K403", late, context_length=400), CannotTell)
+    unseen = msgspec.structs.replace(late, decodes=())
+    assert isinstance(check("K403", unseen, context_length=400), Fired)

@@ -24,6 +24,7 @@ def test_fires_when_requests_wait_though_cap_and_pool_have_room():
         "the pool is at most 40 % full",
     ]
     assert answer.gain.low <= answer.gain.tok_s <= answer.gain.high
+    assert answer.gain.tok_s > 1.5 * 3000  # 64 decode together instead of 20
     assert answer.recoverable_tok_s == pytest.approx(answer.gain.tok_s - 3000)
 
 

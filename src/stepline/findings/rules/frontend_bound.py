@@ -46,13 +46,6 @@ from stepline.findings.outcome import (
 from stepline.model.front_end import BothSides, both_sides
 from stepline.model.picture import Picture
 
-LATE = 1.3
-"""Client's over engine's time per token. The two sides of 60 levels of sound front ends on the H200 differ by at most
-1.11, and once by 1.24 where the level before was still ending."""
-MISSING = 0.2
-"""Share of the open requests that is in neither batch nor queue: at most 0.13 on the same levels (new requests on
-their way in, and lines printed at a level's edges)."""
-
 
 def check(picture: Picture) -> Outcome:
     """Decide whether the way between engine and client is what is slow."""
@@ -63,7 +56,7 @@ def check(picture: Picture) -> Outcome:
             "drive the load with `stepline diagnose URL` and give the server's log",
         )
     heaviest = sides[-1]
-    if _late(heaviest) or _missing(heaviest):
+    if heaviest.tokens_late or heaviest.requests_missing:
         return _fired(picture, heaviest)
     if heaviest.late is None:
         return Clear(f"the engine runs or has waiting the {heaviest.offered:.0f} requests that are open")
@@ -77,17 +70,9 @@ def _both(side: BothSides) -> str:
     )
 
 
-def _late(side: BothSides) -> bool:
-    return side.late is not None and side.late >= LATE
-
-
-def _missing(side: BothSides) -> bool:
-    return side.missing_share is not None and side.missing_share >= MISSING
-
-
 def _fired(picture: Picture, side: BothSides) -> Fired:
     evidence = []
-    if _late(side):
+    if side.tokens_late:
         headline = f"a token takes {units.times(side.late or 0.0)} as long to the client as in the engine"
     else:
         headline = f"{units.percent(side.missing_share or 0.0)} of the open requests are not in the engine"
@@ -101,7 +86,7 @@ def _fired(picture: Picture, side: BothSides) -> Fired:
             )
         )
     ruled = []
-    if _late(side):
+    if side.tokens_late:
         ruled.append(
             RuledOut("S204 prefill-interference", "prompts between the steps are in the engine's time too")
         )
