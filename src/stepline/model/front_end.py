@@ -17,6 +17,7 @@ from stepline.evidence.scheduler import DecodeReport
 from stepline.model.client import overtaxed
 from stepline.model.levels import RAMP
 from stepline.model.picture import Picture
+from stepline.model.retraction import lost_or_fell, retractions
 from stepline.model.timeline import profiler_intervals
 
 MIN_LINES = 3
@@ -43,6 +44,7 @@ class BothSides(msgspec.Struct, frozen=True, kw_only=True):
     queued: float | None
     """Requests that waited in the engine; None where nobody says."""
     client_ms: float | None
+    """None where the client does not say, or where a stream may have waited in the engine's queue."""
     engine_ms: float | None
     """Prompts computed between the steps included; None where only the engine's gauges tell of the load."""
     source: str
@@ -76,15 +78,19 @@ class BothSides(msgspec.Struct, frozen=True, kw_only=True):
 def both_sides(picture: Picture) -> tuple[BothSides, ...]:
     """Every load that both sides tell of, lightest first; levels whose client was late are left out.
 
-    With speculation a step makes several tokens and the two sides do not count alike, so there are none then.
+    With speculation a step makes several tokens and the two sides do not count alike, so there are none then. Requests
+    thrown out of the pool wait in the queue in the middle of their answers, so no times are compared where any were.
     """
     run = picture.run
     if run.server.speculative is not None or any(report.accept_length is not None for report in run.decodes):
         return ()
     arm = run.levels[0].arm if run.levels else None
     mine = [level for level in run.levels if level.arm == arm and overtaxed(level.health) is None]
-    sides = [_logged(run, level) or _gauged(run, level) or _stated(run, level) for level in mine]
-    return tuple(sorted((side for side in sides if side is not None), key=lambda side: side.offered))
+    found = (_logged(run, level) or _gauged(run, level) or _stated(run, level) for level in mine)
+    sides = [side for side in found if side is not None]
+    if retractions(run) is not None or lost_or_fell(run):
+        sides = [msgspec.structs.replace(side, client_ms=None) for side in sides]
+    return tuple(sorted(sides, key=lambda side: side.offered))
 
 
 def _logged(run: Run, level: LoadLevel) -> BothSides | None:

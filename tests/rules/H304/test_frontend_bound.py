@@ -5,7 +5,7 @@ from stepline.evidence.load import ClientHealth, LeverTrial, LoadLevel, StepRow
 from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
-from stepline.evidence.scheduler import DecodeReport, SchedulerEvent
+from stepline.evidence.scheduler import DecodeReport, PrefillReport, SchedulerEvent
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.server import Stage, check, diagnosed, level, server
 
@@ -111,6 +111,25 @@ def test_a_profiler_inside_the_level_leaves_nothing_to_compare(start_s, end_s, a
         for seq, kind, time_s in ((101, "profile-start", start_s), (102, "profile-end", end_s))
     ]
     assert isinstance(check("H304", msgspec.structs.replace(run, events=tuple(marks))), answer)
+
+
+def test_streams_that_the_pool_threw_out_wait_in_the_engine():
+    """With retractions a token may be late because its request waits in the queue; who is missing still shows."""
+    event = SchedulerEvent(
+        seq=90, origin=Origin("server.log", 90), kind="retraction", text="", time_s=5.0, amount=4
+    )
+    retracted = {"events": (event,)}
+    answer = check("H304", msgspec.structs.replace(decoding(60, 8.0, driven(20.0)), **retracted))
+    assert isinstance(answer, Clear)
+    assert "the 64 requests that are open" in answer.reason
+    assert isinstance(
+        check("H304", msgspec.structs.replace(decoding(40, 8.0, driven(8.2)), **retracted)), Fired
+    )
+    cut = server([Stage(running=60, step_ms=8.0, lines=9, pool_usage=1.0)], levels=[driven(20.0)])
+    lost = PrefillReport(
+        seq=50, origin=Origin("server.log", 50), new_sequences=1, new_tokens=9, running=59, pending_tokens=900
+    )
+    assert isinstance(check("H304", msgspec.structs.replace(cut, prefills=(lost,))), Clear)
 
 
 def test_ranks_are_added_up():
