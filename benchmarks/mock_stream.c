@@ -1,13 +1,14 @@
 /* A streaming server with known times, for measuring load clients: one thread, epoll, HTTP/1.1 keep-alive.
  *
- * mock_stream PORT GAP_US PER_EVENT TTFT_US SLOTS
+ * mock_stream PORT GAP_US PER_EVENT TTFT_US SLOTS STEPS
  *
  * Every request gets its first event TTFT_US after a slot is free for it, and then an event of PER_EVENT tokens
- * every PER_EVENT * GAP_US, at its own phase. The answer's length is the request's "max_tokens" or
+ * every PER_EVENT * GAP_US. With STEPS 1 all events wait for the next multiple of GAP_US, as an engine answers all
+ * requests of a step at once; with 0 each request keeps its own phase, which wakes a client most often. The answer's length is the request's "max_tokens" or
  * "max_new_tokens". POST /generate answers in SGLang's native form, any other POST as OpenAI completions; with
  * "continuous_usage_stats" or natively, every event carries the running count. A GET answers an empty list of
- * models, and GET /times the lines of the server's own view, and forgets them: sent-to-first-event times in
- * microseconds of every request since, one a line, and last the CPU time that the process has used.
+ * models, and GET /times the server's own view since the last such call: for every request the time from reading it
+ * to writing its first event in microseconds, one a line, and last the tokens written.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -33,8 +34,8 @@ struct connection {
 
 static struct connection connections[MAX_CONNECTIONS];
 static struct connection *heap[MAX_CONNECTIONS], *queue[MAX_CONNECTIONS];
-static int heap_size, queue_head, queue_size, busy, slots, times_size;
-static int64_t gap_us, ttft_us, times[MAX_TIMES];
+static int heap_size, queue_head, queue_size, busy, slots, steps, times_size;
+static int64_t gap_us, ttft_us, tokens_written, times[MAX_TIMES];
 static int per_event;
 
 static int64_t now_us(clockid_t clock) {
@@ -71,7 +72,7 @@ static void heap_remove(struct connection *c) {
 
 static void start(struct connection *c, int64_t now) {
     busy++;
-    c->due_us = now + ttft_us;
+    c->due_us = steps ? (now + ttft_us + gap_us - 1) / gap_us * gap_us : now + ttft_us;
     heap_push(c);
 }
 
@@ -111,6 +112,7 @@ static int send_event(struct connection *c) {
     char event[2048], out[2304];
     int more = c->asked - c->sent < per_event ? c->asked - c->sent : per_event, length;
     c->sent += more;
+    tokens_written += more;
     int last = c->sent == c->asked;
     char words[256] = "";
     for (int i = 0; i < more && i < 32; i++) strcat(words, " token");
@@ -148,8 +150,9 @@ static int send_times(struct connection *c) {
     char *body = malloc(24 * (size_t)times_size + 64);
     int length = 0;
     for (int i = 0; i < times_size; i++) length += sprintf(body + length, "%lld\n", (long long)times[i]);
-    length += sprintf(body + length, "%lld\n", (long long)now_us(CLOCK_PROCESS_CPUTIME_ID));
+    length += sprintf(body + length, "%lld\n", (long long)tokens_written);
     times_size = 0;
+    tokens_written = 0;
     int head_length = sprintf(head, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", length);
     int fine = send_all(c, head, head_length) && send_all(c, body, length);
     free(body);
@@ -207,11 +210,12 @@ static void tell_due(int64_t now) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 6) return fprintf(stderr, "usage: %s PORT GAP_US PER_EVENT TTFT_US SLOTS\n", argv[0]), 2;
+    if (argc != 7) return fprintf(stderr, "usage: %s PORT GAP_US PER_EVENT TTFT_US SLOTS STEPS\n", argv[0]), 2;
     gap_us = atoll(argv[2]);
     per_event = atoi(argv[3]);
     ttft_us = atoll(argv[4]);
     slots = atoi(argv[5]);
+    steps = atoi(argv[6]);
     int one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), poll = epoll_create1(0);
     int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(atoi(argv[1])),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stepline.cli.diagnose import picture_of
 from stepline.cli.live_arguments import levels, seconds
-from stepline.errors import UnreadableEvidence
+from stepline.errors import UnreadableEvidence, UsageError
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.model.picture import Picture
@@ -18,14 +18,15 @@ from stepline.sources.address import parse
 from stepline.sources.live.session import Session
 from stepline.sources.live.traffic import Traffic, watch
 from stepline.sources.load.level import LevelPlan, LevelResult
+from stepline.sources.surface import Found
 
 WATCH_S = 2.0
 """Long enough for two scrapes a second apart to show tokens being made."""
 MAX_WATCH_S = 60.0
 WARM_UP = LevelPlan(concurrency=2, input_tokens=64, output_tokens=8, seconds=1.5)
 """Compiles and allocates what first requests do."""
-WARM_UPS = 20
-"""Rounds until a server has answered: half a minute is what first kernels take to compile where none is cached."""
+WARM_UP_S = 30.0
+"""Longest wait for a first answer, a third of the budget at most: first kernels may have to be compiled."""
 
 
 def diagnose_server(url: str, args: argparse.Namespace) -> Diagnosis:
@@ -44,18 +45,12 @@ def record_server(url: str, folder: Path, args: argparse.Namespace) -> None:
     """
     tell = _Teller(quiet=args.quiet)
     budget_s = seconds(args.budget)
-    limits = Limits(
-        budget_s=budget_s,
-        concurrency=levels(args.concurrency),
-        input_tokens=args.input_tokens,
-        output_tokens=args.output_tokens,
-        profile=args.profile is not False,
-    )
+    levels(args.concurrency)
     address = parse(url, args.header)
     log = Path(args.log) if args.log else None
     with Session(address, folder, log=log) as session:
         _introduce(session, tell)
-        limits = _offered(session, limits)
+        limits = limits_of(args, session.found, profile=session.can_profile)
         traffic = watch(session, WATCH_S)
         if traffic.others is not None:
             session.write_record(others=traffic.others)
@@ -84,16 +79,22 @@ def _introduce(session: Session, tell: "_Teller") -> None:
         tell(f"not to be had: {lack}")
 
 
-def _offered(session: Session, limits: Limits) -> Limits:
-    """The limits, with what this server cannot do taken out."""
-    profile = limits.profile and session.can_profile
+def limits_of(args: argparse.Namespace, found: Found, *, profile: bool) -> Limits:
+    """What the user allows and this server can do.
+
+    Raises:
+        UsageError: when an option cannot be right.
+    """
+    for name in ("input_tokens", "output_tokens"):
+        if getattr(args, name) < 1:
+            raise UsageError(f"--{name.replace('_', '-')} {getattr(args, name)}: give a number above zero")
     return Limits(
-        budget_s=limits.budget_s,
-        concurrency=limits.concurrency,
-        input_tokens=limits.input_tokens,
-        output_tokens=limits.output_tokens,
-        context_tokens=session.found.max_context_tokens,
-        profile=profile,
+        budget_s=seconds(args.budget),
+        concurrency=levels(args.concurrency),
+        input_tokens=args.input_tokens,
+        output_tokens=args.output_tokens,
+        context_tokens=found.max_context_tokens,
+        profile=profile and args.profile is not False,
     )
 
 
@@ -113,7 +114,7 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
     profile = "; a profile may freeze it for 2 to 44 s" if limits.profile else ""
     tell(f"about to load it with up to {most} streams, at most {limits.budget_s:.0f} s{profile}")
     deadline = time.monotonic() + limits.budget_s
-    _warm_up(session, tell)
+    _warm_up(session, min(WARM_UP_S, limits.budget_s / 3), tell)
     done: tuple[Experiment, ...] = ()
     picture: Picture | None = None
     found: Diagnosis | None = None
@@ -128,7 +129,7 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
         tell(f"{step.kind} at C = {step.concurrency}, {step.seconds:.0f} s: {step.decides}")
         if step.kind == "profile":
             step_ms = picture.step.measured_ms if picture and picture.step else 10.0
-            if session.profile(_plan(step, len(done)), steps=step.steps, step_ms=step_ms) is None:
+            if not session.profile(_plan(step, len(done)), steps=step.steps, step_ms=step_ms):
                 tell("the server wrote no trace that can be read here")
         else:
             result = session.level(_plan(step, len(done)), step.decides)
@@ -144,8 +145,9 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
         found = diagnose(picture)
 
 
-def _warm_up(session: Session, tell: "_Teller") -> None:
-    for _ in range(WARM_UPS):
+def _warm_up(session: Session, longest_s: float, tell: "_Teller") -> None:
+    until = time.monotonic() + longest_s
+    while time.monotonic() < until:
         result = session.warm_up(WARM_UP)
         if result.level.requests or result.level.failed:
             return

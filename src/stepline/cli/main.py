@@ -10,11 +10,13 @@ from stepline import __version__
 from stepline.errors import SteplineError
 
 VERBS = {
-    "diagnose": "find why a server decodes slowly, from recorded evidence",
+    "diagnose": "find why a server decodes slowly: a running one by its URL, or recorded evidence",
+    "record": "capture a running server, think later",
+    "plan": "what a diagnosis would run on a server, without running it",
     "compare": "the verdict on a change: better, worse, same or inconclusive",
     "history": "the ledger of levers tried, over a folder of runs",
     "roofline": "the least time a decode step can take, component by component",
-    "lab": "run a matrix of planted faults on real engines",
+    "lab": "serve a simulated engine with a planted fault, or run a matrix of them, simulated or real",
     "trace": "kernel and step accounting of GPU traces, all ranks",
     "fit": "the step law of a table of running batch and step time",
     "explain": "a rule's own page",

@@ -8,13 +8,13 @@ import msgspec
 
 from stepline.errors import UnknownFact
 from stepline.evidence.run import ReadingDoubt, Run
+from stepline.model.clock import in_one_year
 from stepline.model.closed_loop import ClosedLoop, from_measured
 from stepline.model.context import live_context
 from stepline.model.floor import Floor
 from stepline.model.gpu_use import GpuUse, align_clocks, gpu_use
 from stepline.model.law import LawPoint, NoLaw, StepLaw, fit
 from stepline.model.levels import OfferedLevel, offered_levels
-from stepline.model.log_year import with_year
 from stepline.model.picture import (
     Floors,
     LiveContext,
@@ -55,7 +55,7 @@ of a request's life, which was up to 23 % of the streams on the healthy H200 ser
 
 def assess(run: Run, setup: Setup) -> Picture:
     """Compute the picture of a run."""
-    run = with_year(_last_start(run))
+    run = in_one_year(_last_start(run))
     target, missing = find_target(run, setup)
     windows = decode_windows(run)
     logged = plateaus(run)

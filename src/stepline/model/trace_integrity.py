@@ -15,6 +15,9 @@ LOST = ("truncated", "damaged", "times")
 """Doubts that say that part of the file was not read."""
 
 
+NO_GPU_WORK = "it holds no GPU work"
+
+
 class Integrity(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong with a trace, each reason a sentence."""
 
@@ -63,7 +66,7 @@ def trace_integrity(picture: Picture) -> Integrity | None:
 
 def _broken(trace: TraceSummary) -> list[str]:
     if not any(rank.gpu_events for rank in trace.ranks):
-        return ["it holds no GPU work"]
+        return [NO_GPU_WORK]
     steps = [step for rank in trace.ranks for step in rank.steps]
     kinds = sorted({step.kind for step in steps})
     if not steps:

@@ -19,6 +19,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     decides: str
     steps: int = 0
     """Decode steps of a profile."""
+    sure: bool = True
+    """False in an outline: run only if what came before leaves the question open."""
 
 
 class Stop(msgspec.Struct, frozen=True):

@@ -9,6 +9,8 @@
 
 import math
 
+import msgspec
+
 from stepline.evidence.load import LoadLevel
 from stepline.findings.diagnosis import Diagnosis
 from stepline.model.picture import Picture
@@ -68,7 +70,7 @@ def outline(limits: Limits) -> tuple[Experiment, ...]:
     maybe = [_profiled(limits, heaviest, FIRST_STEP_MS)] if limits.profile else []
     if other := _other(limits, sweep):
         maybe.append(other)
-    return (*sweep, *maybe)
+    return (*sweep, *(msgspec.structs.replace(experiment, sure=False) for experiment in maybe))
 
 
 def _name(experiment: Experiment) -> str:

@@ -111,3 +111,8 @@ def test_a_trace_at_fault_comes_after_causes_that_do_not_need_it():
     trace = _changed(exchanging(WHOLE), steps=_steps("prefill"), groups=()).trace
     codes = [finding.code for finding in diagnosed(msgspec.structs.replace(run, trace=trace)).findings]
     assert codes == ["S201", "L105"]
+
+
+def test_cannot_tell_without_gpu_work_where_nothing_names_a_gpu():
+    run = _changed(exchanging(WHOLE), gpu_events=0, device=None)
+    assert isinstance(check("L105", run, gpu=None), CannotTell)

@@ -42,7 +42,7 @@ from stepline.findings.outcome import (
     Try,
 )
 from stepline.model.picture import Picture
-from stepline.model.trace_integrity import trace_integrity
+from stepline.model.trace_integrity import NO_GPU_WORK, trace_integrity
 
 
 def check(picture: Picture) -> Outcome:
@@ -50,6 +50,11 @@ def check(picture: Picture) -> Outcome:
     found = trace_integrity(picture)
     if found is None:
         return Clear("no trace was given: nothing rests on one")
+    if found.broken == (NO_GPU_WORK,) and picture.target.gpu is None:
+        return CannotTell(
+            "whether there is a GPU at all: the trace holds no GPU work, and nothing names one",
+            "give --gpu, and record with GPU activities",
+        )
     if found.broken:
         return _fired("confirmed", f"the trace proves nothing about decode: {found.broken[0]}", found.broken)
     if found.partial:

@@ -166,21 +166,22 @@ class Session:
             )
         return self._dialect
 
-    def profile(self, plan: LevelPlan, *, steps: int, step_ms: float) -> Path | None:
+    def profile(self, plan: LevelPlan, *, steps: int, step_ms: float) -> list[Path]:
         """Trace about `steps` decode steps of about `step_ms` under a load of its own, so that it spoils no level.
 
         Returns:
-            The trace in this recording's folder; None where the server has no profiler or wrote none in time.
+            The traces in this recording's folder, one a rank; none where the server has no profiler or wrote none
+            in time.
         """
         route = self.found.profile
         if route is None or not self.can_profile:
-            return None
+            return []
         folder = Path(route.folder) if route.folder else self.folder.resolve() / "profile"
         folder.mkdir(parents=True, exist_ok=True)
         before = set(folder.rglob("*.json.gz"))
         body = route.body(str(folder), steps) if route.body else None
 
-        async def loaded(dialect: Dialect) -> Path | None:
+        async def loaded(dialect: Dialect) -> list[Path]:
             full = asyncio.Event()
 
             def look(progress: Progress) -> None:
@@ -191,26 +192,27 @@ class Session:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(full.wait(), plan.seconds / 2)
             started = await asyncio.to_thread(self._post_quietly, "/start_profile", body)
-            found = None
+            found: list[Path] = []
             if started and not route.stops_itself:
                 await asyncio.sleep(min(_TRACED_S, steps * step_ms / 1000))
                 await asyncio.to_thread(self._post_quietly, "/stop_profile", None)
             deadline = time.monotonic() + _TRACE_WAIT_S
-            while started and found is None and time.monotonic() < deadline:
+            while started and not found and time.monotonic() < deadline:
                 await asyncio.sleep(0.5)
-                found = await asyncio.to_thread(_whole_trace, folder, before)
+                found = await asyncio.to_thread(_whole_traces, folder, before)
             load.cancel()
             await asyncio.gather(load, return_exceptions=True)
             return found
 
         dialect = self._settled()
         self._wait_idle()
-        trace = _run(loaded(dialect))
+        traces = _run(loaded(dialect))
         self.sync()
-        if trace is None:
-            return None
-        kept = self.folder / "decode.trace.json.gz"
-        shutil.move(trace, kept)
+        kept = []
+        for number, trace in enumerate(traces):
+            rank = "" if len(traces) == 1 else f"-{number}"
+            kept.append(self.folder / f"decode{rank}.trace.json.gz")
+            shutil.move(trace, kept[-1])
         return kept
 
     def _post_quietly(self, path: str, body: dict[str, object] | None) -> bool:
@@ -218,6 +220,11 @@ class Session:
             return self.http.post(path, body, timeout_s=_TRACE_WAIT_S).ok
         except Unreachable:
             return False
+
+
+def look_at(address: Address) -> Found:
+    """What a server is, and nothing else; raises as `Session` does."""
+    return _find(Http(address))
 
 
 def _find(http: Http) -> Found:
@@ -238,10 +245,16 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(work)
 
 
-def _whole_trace(folder: Path, before: set[Path]) -> Path | None:
-    """The largest new trace that can be read to its end."""
-    new = [path for path in folder.rglob("*.json.gz") if path not in before and _whole(path)]
-    return max(new, key=lambda path: path.stat().st_size, default=None)
+def _whole_traces(folder: Path, before: set[Path]) -> list[Path]:
+    """The new traces, one a rank, once all of them can be read to their end and none has come for a second.
+
+    A front end's own trace is far smaller than a rank's and is left out.
+    """
+    new = [path for path in folder.rglob("*.json.gz") if path not in before]
+    if not new or time.time() - max(path.stat().st_mtime for path in new) < 1.0 or not all(map(_whole, new)):
+        return []
+    largest = max(path.stat().st_size for path in new)
+    return sorted(path for path in new if 3 * path.stat().st_size >= largest)
 
 
 def _whole(path: Path) -> bool:

@@ -71,7 +71,7 @@ class Connection(asyncio.Protocol):
     def drop(self, end: End, words: str | None = None) -> None:
         """End the request in flight, if any, and the connection, so that the server stops working on it."""
         answer, self._answer = self._answer, None
-        if answer is not None and end == "hung" and answer.status not in (None, 200):
+        if answer is not None and end != "cut" and answer.status not in (None, 200):
             answer.close("status", time.perf_counter(), self._status_words(answer))
         elif answer is not None:
             answer.close(end, time.perf_counter(), words)

@@ -80,27 +80,33 @@ class Loop:
 
     async def run(self, start_s: float) -> Driven:
         """Load from `start_s` until the plan's end, then drop what is open."""
-        gc.freeze()  # a full collection over all that is imported would stop the loop for tens of milliseconds
-        await asyncio.sleep(start_s - time.perf_counter())
-        meter = EffortMeter()
-        work = [self._stream(stream, start_s) for stream in self._share.streams]
-        if self._plan.request_rate_s is not None:
-            work = [self._arrivals(start_s, self._plan.request_rate_s / self._share.of)]
-        tasks = [asyncio.create_task(each) for each in work]
+        tasks: list[asyncio.Task[None]] = []
+        # A collection over all that is imported would stop the loop for tens of milliseconds; nothing here makes
+        # cycles worth collecting before the level ends.
+        collecting = gc.isenabled()
+        gc.disable()
         try:
+            await asyncio.sleep(start_s - time.perf_counter())
+            meter = EffortMeter()
+            if self._plan.request_rate_s is None:
+                work = [self._stream(stream, start_s) for stream in self._share.streams]
+            else:
+                work = [self._arrivals(start_s, self._plan.request_rate_s / self._share.of)]
+            tasks += [asyncio.create_task(each) for each in work]
             await self._watch(start_s + self._plan.seconds)
+            end_s = time.perf_counter()
+            effort = meter.stop(self._counters.tokens)
             for task in tasks:
                 if task.done():
                     task.result()  # nothing a server does ends a task: this is a fault of ours, to be raised
         finally:
-            end_s = time.perf_counter()
             for connection in [*self._busy, *self._idle]:
                 connection.drop("cut")
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            effort = meter.stop(self._counters.tokens)
-            gc.unfreeze()
+            if collecting:
+                gc.enable()
         records = [answer.record() for answer in self._answers if answer.end is not None]
         return Driven(records=records, start_s=start_s, end_s=end_s, effort=effort)
 

@@ -102,6 +102,13 @@ def test_a_fault_that_never_ends_is_still_its_status() -> None:
     assert result.failures.hung == 0
 
 
+def test_an_endless_fault_is_still_its_status() -> None:
+    head = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 10000000\r\n\r\n"
+    result = level(writes(head, b"<html>" + b"x" * 1_000_000, then_hang=True))
+    assert only(result.failures, "status") >= 2
+    assert result.failures.status.keys() == {502}
+
+
 @pytest.mark.parametrize("opening", [b"", CHUNKED, CHUNKED + chunk(event(1)) + chunk(event(2))])
 def test_a_hanging_stream_is_given_up(opening: bytes) -> None:
     result = level(writes(opening, then_hang=True), seconds=1)

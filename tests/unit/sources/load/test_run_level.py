@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 from itertools import pairwise
-from statistics import mean
+from statistics import mean, median
 
 import msgspec
 import pytest
@@ -35,15 +35,18 @@ def test_a_closed_loop_says_what_the_server_did() -> None:
         assert level.requests >= 8
         assert server.connections == 4, "connections are kept for the next request"
         # The truth is what the server wrote and when: a busy machine delays both ends alike.
-        gap_ms = 1000 * mean(after - before for _, *times in wrote for before, after in pairwise(times))
+        asked = [request.body["max_new_tokens"] for request in server.requests]
+        whole = [times for (_, *times), tokens in zip(wrote, asked, strict=True) if len(times) == tokens]
+        tpot_ms = 1000 * mean((times[-1] - times[0]) / (len(times) - 1) for times in whole)
+        gap_ms = 1000 * median(after - before for _, *times in wrote for before, after in pairwise(times))
         firsts_ms = [1000 * (times[1] - times[0]) for times in wrote[4:] if len(times) > 1]
-        assert level.tpot_ms == pytest.approx(gap_ms, rel=0.05)
-        assert level.ttft_ms == pytest.approx(mean(firsts_ms), abs=2)
-        assert level.itl_ms == pytest.approx(gap_ms, rel=0.05)
-        assert level.tok_s == pytest.approx(4 * 1000 / level.tpot_ms, rel=0.2)
+        assert level.tpot_ms == pytest.approx(tpot_ms, rel=0.05)
+        assert level.ttft_ms == pytest.approx(mean(firsts_ms), abs=5)
+        assert level.itl_ms == pytest.approx(gap_ms, rel=0.1)
+        assert level.tok_s == pytest.approx(4 * 1000 / level.tpot_ms, rel=0.3)
         assert level.input_tokens == 32
         assert level.cached_share == 0
-        assert level.decoding == pytest.approx(4, rel=0.15)
+        assert level.decoding == pytest.approx(4, rel=0.25)
         assert level.in_flight == pytest.approx(4, rel=0.05)
         assert level.start_s is not None
         assert level.start_s >= before

@@ -1,0 +1,162 @@
+"""`stepline diagnose URL` against a real vLLM: who it is, a cap, a client that cannot keep up, a kill in the middle."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.live.conftest import CLIENT_CORES, Served, on
+
+KEY = "sk-live-0123456789abcdef"
+
+
+def start(*arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
+    """The command as a user runs it, on a core of its own."""
+    return subprocess.Popen(
+        [*on(CLIENT_CORES), sys.executable, "-m", "stepline", *map(str, arguments)],
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str], timeout_s: float) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=timeout_s)
+    assert "Traceback" not in err
+    return process.returncode, out, err
+
+
+def confirmed(answer: dict) -> list[str]:
+    return [finding["code"] for finding in answer["findings"] if finding["status"] == "confirmed"]
+
+
+@pytest.fixture(scope="module")
+def plain(engine: Served, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict, str]:
+    """A diagnosis within the default settings, with a key that the server does not ask for."""
+    folder = tmp_path_factory.mktemp("plain")
+    answer = folder / "answer.json"
+    run = start(
+        *("diagnose", engine.url, "--save", folder / "capture", "--json", answer, "--concurrency", "1,16,4"),
+        *("--html", folder / "report.html"),
+        STEPLINE_API_KEY=KEY,
+    )
+    code, out, err = finish(run, 240)
+    assert code == 0, err
+    (folder / "out.txt").write_text(out + err)
+    return folder, json.loads(answer.read_text()), err
+
+
+def test_the_server_is_recognised(plain, engine):
+    _, answer, err = plain
+    assert (answer["target"]["engine"], answer["target"]["version"]) == ("vllm", "0.32.0")
+    knobs = {knob["name"]: knob["value"] for knob in answer["target"]["knobs"]}
+    assert knobs["context_length"] == "2048"
+    assert knobs["max_running"] == "128"
+    assert str(engine.log) in err, "the log was found by itself"
+
+
+def test_the_batch_is_the_engines_own_and_the_law_is_measured(plain):
+    _, answer, _ = plain
+    assert answer["load"]["running"] == 16
+    assert answer["load"]["queued"] == 0
+    assert [point["running"] for point in answer["step"]["law"]["points"]] == [1, 4, 16]
+
+
+def test_nothing_untrue_is_confirmed(plain):
+    _, answer, _ = plain
+    assert confirmed(answer) == []
+
+
+def test_the_profile_is_taken_and_read(plain):
+    folder, answer, _ = plain
+    assert (folder / "capture" / "decode.trace.json.gz").is_file()
+    assert any("decode.trace.json.gz" in line for line in answer["provenance"]["read"])
+    assert any("the trace holds no GPU work" in doubt["text"] for doubt in answer["doubts"])
+
+
+def test_the_recording_answers_again_later(plain):
+    folder, answer, _ = plain
+    again = folder / "again.json"
+    assert finish(start("diagnose", folder / "capture", "--json", again, "--quiet"), 60)[0] == 0
+    assert json.loads(again.read_text())["verdict"] == answer["verdict"]
+
+
+def test_a_key_is_kept_nowhere(plain):
+    folder, _, _ = plain
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(files) > 6
+    assert [path.name for path in files if KEY.encode() in path.read_bytes()] == []
+
+
+def test_a_cap_is_named(capped, tmp_path):
+    answer = tmp_path / "answer.json"
+    run = start("diagnose", capped.url, "--json", answer, "--concurrency", "1,16,4", "--no-profile")
+    code, _, err = finish(run, 240)
+    assert code == 0, err
+    said = json.loads(answer.read_text())
+    first = said["findings"][0]
+    assert first["code"] == "S201"
+    assert "holds the batch at 4 of 16" in first["headline"]
+    assert said["load"]["running"] == 4
+
+
+def test_a_client_that_cannot_keep_up_accuses_itself_alone(engine, tmp_path):
+    answer = tmp_path / "answer.json"
+    run = start(
+        *(
+            "diagnose",
+            engine.url,
+            "--json",
+            answer,
+            "--concurrency",
+            "1,8",
+            "--no-profile",
+            "--budget",
+            "60s",
+        ),
+        "--load",
+    )
+    while run.poll() is None:  # seven tenths of the time it is not on the processor
+        run.send_signal(signal.SIGSTOP)
+        time.sleep(0.35)
+        run.send_signal(signal.SIGCONT)
+        time.sleep(0.15)
+    code, _, err = finish(run, 10)
+    assert code in (0, 3), err
+    assert [finding["code"] for finding in json.loads(answer.read_text())["findings"]] == ["L101"]
+
+
+def test_killed_in_the_middle_the_recording_says_what_it_can(engine, tmp_path):
+    folder = tmp_path / "capture"
+    run = start("record", engine.url, "-o", folder, "--concurrency", "1,8,16,4", "--no-profile")
+    deadline = time.monotonic() + 120
+    while not (folder / "client.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    time.sleep(3)  # inside the second level
+    assert run.poll() is None, "still measuring"
+    run.kill()
+    run.communicate()
+    code, out, err = finish(start("diagnose", folder), 60)
+    assert code in (0, 3), err
+    assert "vllm 0.32.0" in out
+
+
+def test_a_server_that_dies_ends_the_run_with_what_was_measured(capped, tmp_path):
+    folder = tmp_path / "capture"
+    began = time.monotonic()
+    run = start("diagnose", capped.url, "--save", folder, "--concurrency", "1,16,4", "--budget", "60s")
+    while not (folder / "client.jsonl").exists() and time.monotonic() < began + 60:
+        time.sleep(0.2)
+    time.sleep(2)
+    capped.stop()
+    code, out, err = finish(run, 90)
+    assert time.monotonic() - began < 90
+    assert code in (0, 3), err
+    assert "stopping: " in err
+    assert "vllm 0.32.0" in out
