@@ -101,6 +101,42 @@ def test_lines_at_a_level_s_opening_do_not_count():
         assert isinstance(check("H304", server(opening, levels=[driven(20.0)])), answer)
 
 
+def lined(*lines: tuple[float, int, float]) -> Run:
+    """Lines of (time, running, ms a token) beside a level from 0 to 10 s."""
+    decodes = tuple(
+        DecodeReport(
+            seq=n,
+            origin=Origin("server.log", n),
+            time_s=time_s,
+            running=running,
+            queued=0,
+            tok_s=1000 * running / step_ms,
+        )
+        for n, (time_s, running, step_ms) in enumerate(lines, 1)
+    )
+    return Run(decodes=decodes, levels=(driven(20.0),))
+
+
+LATER = [(float(second), 64, 12.0) for second in range(4, 10)]
+
+
+def test_the_opening_s_prompts_are_in_the_client_s_times_too():
+    """Of 20 ms to the client the engine accounts for 17 when its opening is counted, and 12 without."""
+    assert isinstance(check("H304", lined(*LATER)), Fired)
+    opening = [(1.0, 64, 12.0), (2.0, 64, 40.0), (2.0, 64, 40.0)]
+    assert isinstance(check("H304", lined(*opening, *LATER)), Clear)
+
+
+def test_a_pause_before_the_level_is_not_the_engine_s_time():
+    assert isinstance(check("H304", lined((0.0, 64, 900.0), *LATER)), Fired)
+
+
+def test_the_drain_in_a_level_s_last_second_does_not_count():
+    steady = [(float(second), 64, 19.0) for second in range(4, 9)]
+    drain = [(10.0, 16, 5.0)] * 12
+    assert isinstance(check("H304", lined(*steady, *drain)), Clear)
+
+
 @pytest.mark.parametrize(
     ("start_s", "end_s", "answer"), [(2.0, 3.0, CannotTell), (10.5, 11.0, Fired), (-3.0, -1.0, Fired)]
 )
@@ -238,7 +274,7 @@ def test_gaps_of_a_late_front_end_are_no_step_that_grows_with_the_batch():
                 instrument="interval",
                 prefill_tok_s=900.0,
             )
-            for n in (11, 13)
+            for n in (12, 14)
         ]
     late = msgspec.structs.replace(server([], levels=levels), decodes=tuple(lines))
     assert isinstance(check("K403", late, context_length=400), CannotTell)
