@@ -17,6 +17,11 @@ def roofline_excess(picture: Picture) -> tuple[StepLaw, PerRequestCost] | Cannot
         return CannotTell(
             "steps free of prefill: these are means over a longer time", "save decode lines or a trace"
         )
+    if any(window.speculative for window in picture.windows.usable):
+        return CannotTell(
+            "what a step without drafts grows by: each request brings all its drafts to verify",
+            "measure with speculation off, or take a trace",
+        )
     if picture.law.instrument == CLIENT_GAP and any(side.tokens_late for side in both_sides(picture)):
         return CannotTell(
             "the engine's own steps: the client's gaps hold what delays tokens on their way (H304)",

@@ -69,3 +69,10 @@ def test_a_used_server_is_only_watched(url, tmp_path, capsys):
     assert "1 requests of others run on this server; only watching" in told
     assert not (folder / "client.jsonl").exists()
     assert (folder / "metrics.txt").exists()
+
+
+def test_the_demo_reveals_what_it_planted(capsys):
+    assert main(["demo", "--seed", "1"]) == 0
+    told = capsys.readouterr().out
+    assert "Planted was S201:2" in told
+    assert "S201 batch-capped" in told or "L101 client-bound" in told
