@@ -190,7 +190,7 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
             step_ms = picture.step.measured_ms if picture and picture.step else 10.0
             longest_s = deadline - time.monotonic() + OVERTIME_S
             plan = _plan(step, len(done))
-            if session.profile(plan, steps=step.steps, step_ms=step_ms, longest_s=longest_s) is None:
+            if not session.profile(plan, steps=step.steps, step_ms=step_ms, longest_s=longest_s):
                 tell("the server wrote no trace that can be read here")
         else:
             result = session.level(_plan(step, len(done)), step.decides)

@@ -75,3 +75,10 @@ def test_a_used_server_is_only_watched(url, tmp_path, capsys):
     told = capsys.readouterr().err
     assert "about to load it" in told
     assert "profile" not in told, "a load that was allowed is no leave to freeze the others"
+
+
+def test_the_demo_reveals_what_it_planted(capsys):
+    assert main(["demo", "--seed", "1"]) == 0
+    told = capsys.readouterr().out
+    assert "Planted was S201:2" in told
+    assert "S201 batch-capped" in told or "L101 client-bound" in told

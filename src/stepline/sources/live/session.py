@@ -224,18 +224,19 @@ class Session:
 
     def profile(
         self, plan: LevelPlan, *, steps: int, step_ms: float, longest_s: float = _TRACE_WAIT_S
-    ) -> Path | None:
+    ) -> list[Path]:
         """Trace about `steps` decode steps of about `step_ms` under a load of its own, so that it spoils no level.
 
         Whatever happens meanwhile, Ctrl-C included, the profiler is told to stop: left running it would slow the
         server and fill its disk.
 
         Returns:
-            The trace in this recording's folder; None where the server has no profiler or wrote none in time.
+            The traces in this recording's folder, one a rank; none where the server has no profiler or wrote none
+            in time.
         """
         route, folder = self.found.profile, self._trace_folder()
         if route is None or folder is None or not self.can_profile:
-            return None
+            return []
         if route.folder is None:
             folder.mkdir(exist_ok=True)
         before = _traces(folder)
@@ -245,7 +246,7 @@ class Session:
         def left_s(most: float) -> float:
             return min(most, max(1.0, deadline - time.monotonic()))
 
-        async def loaded(dialect: Dialect) -> Path | None:
+        async def loaded(dialect: Dialect) -> list[Path]:
             full = asyncio.Event()
 
             def look(progress: Progress) -> None:
@@ -255,7 +256,7 @@ class Session:
             load = asyncio.create_task(run_level(self.address, dialect, plan, on_progress=look))
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(full.wait(), plan.seconds / 2)
-            found = None
+            found: list[Path] = []
             try:
                 started = await asyncio.to_thread(
                     self._post_quietly, "/start_profile", body, left_s(_START_WAIT_S)
@@ -263,25 +264,26 @@ class Session:
                 if started and not route.stops_itself:
                     await asyncio.sleep(min(_TRACED_S, steps * step_ms / 1000))
                     await asyncio.to_thread(self._post_quietly, "/stop_profile", None, left_s(_TRACE_WAIT_S))
-                while started and found is None and time.monotonic() < deadline:
+                while started and not found and time.monotonic() < deadline:
                     await asyncio.sleep(0.5)
-                    found = await asyncio.to_thread(_whole_trace, folder, before)
+                    found = await asyncio.to_thread(_whole_traces, folder, before)
             finally:
-                if found is None:
+                if not found:
                     self._post_quietly("/stop_profile", None, _STOP_WAIT_S)
                 load.cancel()
                 await asyncio.gather(load, return_exceptions=True)
             return found
 
-        trace = _run(loaded(self._settled()))
+        traces = _run(loaded(self._settled()))
         self.sync()
-        if trace is None:
-            return None
-        kept = self.folder / "decode.trace.json.gz"
-        if route.folder is None:
-            shutil.move(trace, kept)
-        else:
-            shutil.copyfile(trace, kept)  # the server's folder is not ours to take from
+        kept = []
+        for number, trace in enumerate(traces):
+            rank = "" if len(traces) == 1 else f"-{number}"
+            kept.append(self.folder / f"decode{rank}.trace.json.gz")
+            if route.folder is None:
+                shutil.move(trace, kept[-1])
+            else:
+                shutil.copyfile(trace, kept[-1])  # the server's folder is not ours to take from
         return kept
 
     def _post_quietly(self, path: str, body: dict[str, object] | None, timeout_s: float) -> bool:
@@ -352,10 +354,16 @@ def _traces(folder: Path) -> set[Path]:
     return {path for path in found if path.is_file() and not path.is_symlink()}
 
 
-def _whole_trace(folder: Path, before: set[Path]) -> Path | None:
-    """The largest new trace that can be read to its end."""
-    new = [path for path in _traces(folder) - before if _whole(path)]
-    return max(new, key=lambda path: path.stat().st_size, default=None)
+def _whole_traces(folder: Path, before: set[Path]) -> list[Path]:
+    """The new traces, one a rank, once all of them can be read to their end and none has come for a second.
+
+    A front end's own trace is far smaller than a rank's and is left out.
+    """
+    new = _traces(folder) - before
+    if not new or time.time() - max(path.stat().st_mtime for path in new) < 1.0 or not all(map(_whole, new)):
+        return []
+    largest = max(path.stat().st_size for path in new)
+    return sorted(path for path in new if 3 * path.stat().st_size >= largest)
 
 
 def _whole(path: Path) -> bool:
