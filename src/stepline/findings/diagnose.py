@@ -16,8 +16,10 @@ from stepline.model.drift import find_drift
 from stepline.model.host import gpu_busy
 from stepline.model.law import Interval, NoLaw, StepLaw
 from stepline.model.picture import Picture
+from stepline.model.points import SAME_CONTEXT
 from stepline.model.tensor import tensor_statement
 from stepline.model.traced import TracedStep
+from stepline.model.windows import DecodeWindow
 
 WORTH = 0.1
 """Share of the load's time below which nothing is a finding, at most a note (DESIGN §2)."""
@@ -426,13 +428,23 @@ def _health(run: Run) -> tuple[view.Cited, ...]:
 def _since(picture: Picture) -> tuple[view.Cited, ...]:
     """Since when the step changed, where the log shows it."""
     step = picture.step
-    drift = None if step is None else find_drift(picture.windows.valid, step.running)
+    earlier = tuple(window for window in picture.windows.earlier if _of_the_loads_context(window, picture))
+    log = earlier + (() if picture.windows.by_client else picture.windows.valid)
+    drift = None if step is None else find_drift(log, step.running)
     if drift is None:
         return ()
     clock = "" if drift.time_s is None else f" since {datetime.fromtimestamp(drift.time_s, UTC):%H:%M:%S}"
     times = f"{units.ms(drift.before_ms)} before, {units.ms(drift.after_ms)} after"
     text = f"steps at {drift.running} changed{clock}: {times}"
     return (view.Cited(text, str(drift.since)),)
+
+
+def _of_the_loads_context(window: DecodeWindow, picture: Picture) -> bool:
+    """Whether a window of earlier requests can be compared with the load's: a longer context is no change of step."""
+    if picture.context is None or not window.pool_tokens:
+        return False
+    ratio = window.pool_tokens / window.running / picture.context.tokens
+    return 1 / SAME_CONTEXT <= ratio <= SAME_CONTEXT
 
 
 def _provenance(picture: Picture) -> view.Provenance:

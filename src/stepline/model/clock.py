@@ -7,6 +7,7 @@ import msgspec
 
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport, PrefillReport, SchedulerEvent
+from stepline.model.windows import OWN_TOOL
 
 T = TypeVar("T", DecodeReport, PrefillReport, SchedulerEvent)
 NO_YEAR = 1972
@@ -28,7 +29,7 @@ def in_one_clock(run: Run) -> Run:
     Only a live recording tells the zone: its log and its levels end together.
     """
     run = in_one_year(run)
-    ends = [level.end_s for level in run.levels if level.tool == "stepline" and level.end_s is not None]
+    ends = [level.end_s for level in run.levels if level.tool == OWN_TOOL and level.end_s is not None]
     times = _times(run)
     if not ends or not times:
         return run

@@ -7,13 +7,12 @@ import msgspec
 
 from stepline.evidence.load import LoadLevel
 from stepline.evidence.run import Run
-from stepline.model.windows import DecodeWindow, Windows
+from stepline.model.windows import OWN_TOOL, DecodeWindow, Windows
 
 OTHER_CONTEXT = 2.0
 """Prompts longer or shorter by this factor are another context; those of one plan differ by a few tokens at most."""
 EDGE_S = 1.0
 """A log's lines carry whole seconds."""
-OWN_TOOL = "stepline"
 
 
 def probe_levels(run: Run) -> tuple[LoadLevel, ...]:

@@ -20,6 +20,9 @@ from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport, PrefillReport, SchedulerEvent
 from stepline.model.client import overtaxed
 
+OWN_TOOL = "stepline"
+"""The tool that live recordings name; others record levels without a log of the same time."""
+
 Reason = Literal[
     "no rate",
     "prefill inside",
@@ -71,6 +74,8 @@ class Windows(msgspec.Struct, frozen=True, kw_only=True):
     """Means over a fixed time with prefill inside: the step is at most theirs."""
     mixed: tuple[MixedLine, ...]
     discarded: dict[Reason, int]
+    earlier: tuple[DecodeWindow, ...] = ()
+    """Valid windows of the log from before a live recording drove its load: they tell since when, not how long."""
     by_client: bool = False
     """The valid windows are stretches that a client saw, because the log has none or has them at fewer levels."""
 
@@ -86,11 +91,15 @@ def decode_windows(run: Run) -> Windows:
     unverified: list[DecodeWindow] = []
     bounded: list[DecodeWindow] = []
     mixed: list[MixedLine] = []
+    earlier: list[DecodeWindow] = []
     discarded: Counter[Reason] = Counter()
+    since_s = _recorded_since(run)
     for stream in _streams(run):
-        mixed += _mixed_lines(stream)
+        mixed += _mixed_lines([record for record in stream if not _before(record, since_s)])
         for report, reason in _judge(stream):
-            if reason is None:
+            if _before(report, since_s):
+                earlier += [_window(report)] if reason is None else []
+            elif reason is None:
                 valid.append(_window(report))
             elif reason == "start not seen" and report.instrument == "window" and report.tok_s:
                 unverified.append(_window(report))
@@ -107,8 +116,20 @@ def decode_windows(run: Run) -> Windows:
         unverified=tuple(unverified),
         bounded=tuple(bounded),
         mixed=tuple(mixed),
+        earlier=tuple(earlier),
         discarded=dict(discarded),
     )
+
+
+def _recorded_since(run: Run) -> float | None:
+    """When a live recording's first level began: what its log shows of earlier times is other people's load."""
+    starts = [level.start_s for level in run.levels if level.tool == OWN_TOOL and level.start_s is not None]
+    return min(starts, default=None)
+
+
+def _before(record: "Record", since_s: float | None) -> bool:
+    """True for a record of earlier whole seconds: a log's clock has no finer ones."""
+    return since_s is not None and record.time_s is not None and record.time_s < math.floor(since_s)
 
 
 SAME_BATCH = 0.06
