@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"stepline: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("stepline: stopped; what was recorded is kept", file=sys.stderr)
+        print("stepline: stopped", file=sys.stderr)
         return 130
     except (BrokenPipeError, SystemExit):  # the reader of a pipe left; rich turns that into an exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered has nowhere to go

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from stepline.cli.diagnose import add_setup_arguments, check
-from stepline.cli.live import record_server
+from stepline.cli.live import record_server, say_kept
 from stepline.cli.live_arguments import add_live_arguments
 from stepline.errors import UsageError
 from stepline.sources.address import is_url
@@ -26,7 +26,11 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.url}: give the URL of a server, for example http://localhost:30000")
     check(args)
     folder = Path(args.output)
-    record_server(args.url, folder, args)
+    try:
+        record_server(args.url, folder, args)
+    except KeyboardInterrupt:
+        say_kept(folder)
+        raise
     if not args.quiet:
         print(f"recorded; next: stepline diagnose {folder}", file=sys.stderr)
     return 0

@@ -3,9 +3,10 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 
 MODELS = json.dumps({"data": [{"id": "m\u001b[31m<script>", "owned_by": "nobody"}]}).encode()
 
@@ -16,7 +17,10 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        if self.path == "/v1/models":
+        told = self.server.routes.get(self.path)  # type: ignore[attr-defined]
+        if told is not None:
+            self.reply(200, json.dumps(told).encode())
+        elif self.path == "/v1/models":
             self.reply(200, MODELS)
         else:
             self.reply(404, b"{}")
@@ -51,11 +55,15 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(answer: Callable[[Handler], None]) -> Iterator[ThreadingHTTPServer]:
+def serving(
+    answer: Callable[[Handler], None], routes: Mapping[str, object] = MappingProxyType({})
+) -> Iterator[ThreadingHTTPServer]:
+    """A server on a free port; `routes` are further answers to GET, as JSON."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     server.answer = answer  # type: ignore[attr-defined]
     server.asked = []  # type: ignore[attr-defined]
+    server.routes = routes  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -63,6 +71,11 @@ def serving(answer: Callable[[Handler], None]) -> Iterator[ThreadingHTTPServer]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def answering(handler: Handler) -> None:
+    """A sound stream of two hundred tokens."""
+    handler.stream((token(n, total=200) for n in range(1, 201)), gap_s=0.005)
 
 
 def token(count: int, *, total: int) -> bytes:
@@ -73,6 +86,11 @@ def token(count: int, *, total: int) -> bytes:
 
 def failing(handler: Handler) -> None:
     handler.reply(500, b'{"error": "<b>no</b>"}')
+
+
+def echoing(handler: Handler) -> None:
+    """Repeats the key it was sent, as some proxies do."""
+    handler.reply(401, b"no such key: " + handler.headers.get("Authorization", "").encode())
 
 
 def hanging(handler: Handler) -> None:

@@ -12,13 +12,14 @@ BUDGET_S = 8
 
 
 def diagnosed(server, tmp_path, *more):
+    tmp_path.mkdir(exist_ok=True)
     port = server.server_address[1]
     answer = tmp_path / "answer.json"
     began = time.monotonic()
     code = main(
         [
             *("diagnose", f"http://127.0.0.1:{port}", "--budget", f"{BUDGET_S}s", "--json", str(answer)),
-            *("--save", str(tmp_path / "capture"), "--concurrency", "1,2", *more),
+            *("--save", str(tmp_path / "capture"), "--concurrency", "1,2", "--load", *more),
         ]
     )
     assert time.monotonic() - began < BUDGET_S + 30
@@ -60,7 +61,10 @@ def test_a_key_is_sent_and_kept_nowhere(tmp_path, capsys, monkeypatch):
         diagnosed(server, tmp_path, "--header", "X-Team: secret-team-token")
         assert server.asked[0]["Authorization"] == "Bearer sk-0123456789abcdef"
         assert server.asked[0]["X-Team"] == "secret-team-token"
+    with hostile.serving(hostile.echoing) as server:
+        diagnosed(server, tmp_path / "echoed")
     told = capsys.readouterr()
+    assert "no such key: [redacted]" in told.err
     kept = told.out.encode() + told.err.encode()
     kept += b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"sk-0123456789abcdef" not in kept
@@ -85,6 +89,13 @@ def test_what_cannot_be_right_is_one_sentence(arguments, says, capsys):
     assert says in told
     assert told.count("\n") == 1
     assert "pw" not in told.replace("password", "")
+
+
+def test_a_server_that_cannot_tell_whether_others_use_it_is_not_loaded(tmp_path, capsys):
+    with hostile.serving(hostile.answering) as server:
+        assert main(["diagnose", f"http://127.0.0.1:{server.server_address[1]}"]) == 3
+        assert server.asked == []
+    assert "--load drives it all the same" in capsys.readouterr().err
 
 
 def test_a_web_server_is_no_llm_server(tmp_path, capsys, monkeypatch):

@@ -69,6 +69,10 @@ def test_a_used_server_is_only_watched(url, tmp_path, capsys):
     assert "1 requests of others run on this server; only watching" in told
     assert not (folder / "client.jsonl").exists()
     assert (folder / "metrics.txt").exists()
+    assert main(["record", url, "-o", str(tmp_path / "loaded"), "--budget", "4s", "--load"]) == 0
+    told = capsys.readouterr().err
+    assert "about to load it" in told
+    assert "profile" not in told, "a load that was allowed is no leave to freeze the others"
 
 
 def test_the_demo_reveals_what_it_planted(capsys):
