@@ -1,7 +1,7 @@
 # ruff: noqa: D102, E501
 """Runs real load generators against a mock whose batch is known, imports their results and compares.
 
-    python benchmarks/importers.py [--aiperf PATH] [--guidellm PATH]     paths of the tools' commands
+    python benchmarks/importers.py [--aiperf PATH] [--guidellm PATH] [--vllm PATH] [--sglang PYTHON]
 
 The mock has 8 slots and makes a token every 10 ms in each; 32 streams are held open against it, so 24 wait. Every
 importer must find about 8 decoding streams. A tool whose command is not given is skipped and named.
@@ -179,6 +179,32 @@ def guidellm(command: str, port: int, folder: Path) -> None:
     run([command, *arguments], folder)
 
 
+def vllm(command: str, port: int, folder: Path) -> None:
+    """`vllm bench serve`; given as the path of `vllm`."""
+    arguments = [
+        *("bench", "serve", "--backend", "openai", "--base-url", f"http://127.0.0.1:{port}"),
+        *("--model", MODEL, "--tokenizer", str(tokenizer(folder / "tok")), "--dataset-name", "random"),
+        *("--random-input-len", "16", "--random-output-len", str(TOKENS), "--num-prompts", str(REQUESTS)),
+        *("--max-concurrency", str(STREAMS), "--save-result", "--save-detailed"),
+        *("--result-dir", str(folder / "out"), "--result-filename", "vllm.json"),
+    ]
+    (folder / "out").mkdir()
+    run([command, *arguments], folder)
+
+
+def sglang(command: str, port: int, folder: Path) -> None:
+    """SGLang's bench_serving; given as the path of a Python that has sglang."""
+    arguments = [
+        *("-m", "sglang.bench_serving", "--backend", "vllm", "--base-url", f"http://127.0.0.1:{port}"),
+        *("--model", MODEL, "--tokenizer", str(tokenizer(folder / "tok")), "--dataset-name", "random-ids"),
+        *("--random-input-len", "16", "--random-output-len", str(TOKENS), "--random-range-ratio", "1.0"),
+        *("--num-prompts", str(REQUESTS), "--max-concurrency", str(STREAMS), "--output-details"),
+        *("--output-file", str(folder / "out" / "sglang.jsonl"), "--disable-tqdm"),
+    ]
+    (folder / "out").mkdir()
+    run([command, *arguments], folder)
+
+
 def run(command: list[str], folder: Path) -> None:
     environment = {**os.environ, "NO_COLOR": "1"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -188,7 +214,7 @@ def run(command: list[str], folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    tools = {"aiperf": aiperf, "guidellm": guidellm}
+    tools = {"aiperf": aiperf, "guidellm": guidellm, "vllm": vllm, "sglang": sglang}
     for name in tools:
         parser.add_argument(f"--{name}")
     given = vars(parser.parse_args())

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stepline.findings.diagnosis import Diagnosis
     from stepline.model.floor import Floor
 
-__all__ = ["__version__", "diagnose", "read", "roofline"]
+__all__ = ["__version__", "diagnose", "read", "record", "roofline"]
 __version__ = "0.1.0"
 
 # Everything else is imported when called: `import stepline` and `stepline --help` stay quick.
@@ -31,6 +31,38 @@ def read(paths: Iterable[str | Path]) -> "Run":
     from stepline.sources.read import read as read_paths  # noqa: PLC0415
 
     return read_paths(paths)
+
+
+def record(
+    url: str,
+    folder: str | Path,
+    *,
+    budget: str = "3m",
+    concurrency: str | None = None,
+    headers: Iterable[str] = (),
+    load: bool | None = None,
+    profile: bool | None = None,
+) -> "Run":
+    """Record a running server into `folder`, as `stepline record` does, and read it.
+
+    Args:
+        url: the server, `http://host:port`.
+        folder: where the capture goes; it stays readable when this is interrupted.
+        budget: server time to spend, `90s` or `3m`.
+        concurrency: levels to drive, `1,8,32`, instead of the planner's choice.
+        headers: `Name: value`, sent with every request and never stored.
+        load: drive load; None only where nobody else uses the server.
+        profile: take a trace when it decides something.
+
+    Raises:
+        stepline.errors.SteplineError: nobody answers, or an argument cannot be right.
+    """
+    from stepline.cli.live import record_server  # noqa: PLC0415
+    from stepline.cli.live_arguments import defaults  # noqa: PLC0415
+
+    chosen = {"budget": budget, "concurrency": concurrency, "header": list(headers), "load": load}
+    record_server(url, Path(folder), defaults(**chosen, profile=profile, quiet=True))
+    return read([folder])
 
 
 def diagnose(

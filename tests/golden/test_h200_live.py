@@ -2,8 +2,8 @@
 
 The faults are single flags (`--max-running-requests 8`, `--disable-cuda-graph`, `--cuda-graph-max-bs 8`,
 `--triton-attention-num-kv-splits 1` with prompts of 24,000 tokens; the founding case's fallback at a configured context
-of 1,048,576), so the truth rests on no rule. The first three and the rest are of two machines and two states of the
-client, so no rate is compared between them.
+of 1,048,576; two GPUs with `NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1` and no custom all-reduce), so the truth rests on no
+rule. They are of three machines, so rates are compared only within a pair.
 """
 
 import json
@@ -32,6 +32,7 @@ def diagnosis(name: str, tmp_path: Path) -> dict:
         ("kvsplit1", "K402"),
         ("v4_1m", "K401"),
         ("v4_8k", "H301"),
+        ("tp2_nop2p", "C501"),
     ],
 )
 def test_the_planted_fault_comes_first_and_confirmed(name, code, tmp_path):
@@ -39,8 +40,17 @@ def test_the_planted_fault_comes_first_and_confirmed(name, code, tmp_path):
     assert (first["code"], first["status"]) == (code, "confirmed")
 
 
-def test_the_healthy_server_is_left_alone(tmp_path):
-    assert diagnosis("healthy", tmp_path)["findings"] == []
+@pytest.mark.parametrize("name", ["healthy", "tp2"])
+def test_a_healthy_server_is_left_alone(name, tmp_path):
+    assert diagnosis(name, tmp_path)["findings"] == []
+
+
+def test_slow_collectives_are_worth_what_fast_ones_bring(tmp_path):
+    """The same two GPUs without peer access, all-reduce over sockets, and as they are."""
+    gain = diagnosis("tp2_nop2p", tmp_path)["findings"][0]["gain"]
+    brought = diagnosis("tp2", tmp_path)["load"]["tok_s"]
+    assert gain["tok_s"] == pytest.approx(brought, rel=0.3)
+    assert gain["low"] < brought < gain["high"]
 
 
 def test_the_law_predicts_a_batch_measured_later_within_three_percent(tmp_path):

@@ -139,6 +139,7 @@ def test_killed_in_the_middle_the_recording_says_what_it_can(engine, tmp_path):
     while not (folder / "client.jsonl").exists() and time.monotonic() < deadline:
         time.sleep(0.2)
     time.sleep(3)  # inside the second level
+    assert run.poll() is None, "still measuring"
     run.kill()
     run.communicate()
     code, out, err = finish(start("diagnose", folder), 60)

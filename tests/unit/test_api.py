@@ -9,7 +9,7 @@ from stepline.errors import UnknownFact
 
 
 def test_what_is_exported_is_what_is_promised():
-    assert sorted(stepline.__all__) == ["__version__", "diagnose", "read", "roofline"]
+    assert sorted(stepline.__all__) == ["__version__", "diagnose", "read", "record", "roofline"]
 
 
 def test_read_and_diagnose():

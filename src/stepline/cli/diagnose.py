@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from stepline.cli.live_arguments import add_live_arguments
-from stepline.cli.output import add_output_arguments, deliver
+from stepline.cli.output import add_output_arguments, check_output, deliver
 from stepline.errors import SteplineError, UsageError
 from stepline.evidence.run import ReadingDoubt, Run
 from stepline.facts.catalogue import find_model
@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
         from stepline.cli.live import diagnose_server  # noqa: PLC0415  # load and HTTP, only for a live server
 
         check(args)
+        check_output(args)
         return deliver(diagnose_server(args.targets[0], args), args)
     return deliver(diagnose_paths(args.targets, args), args)
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from stepline.cli import lab_serve
+from stepline.cli import lab_serve, lab_simulated
 from stepline.errors import UsageError
 from stepline.lab.real import read_matrix, run_matrix
 from stepline.lab.real import runner as real
@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="lab_verb", metavar="VERB", required=True)
     run_ = verbs.add_parser("run", help="start engines with planted faults, load them, keep the captures")
     _matrix(run_)
+    lab_simulated.add_arguments(run_)
     run_.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of captures")
     run_.add_argument("--port", type=int, default=30000, help="first port to serve on (default 30000)")
     run_.add_argument(
@@ -36,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _matrix(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     stems = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.toml")))
     parser.add_argument(
-        "matrix", nargs="?" if optional else None, help=f"a matrix file, or one that is shipped: {stems}"
+        "matrix",
+        nargs="?" if optional else None,
+        help=f"a matrix file, or one that is shipped: {stems}; `simulated` needs no GPU",
     )
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="this case (repeatable)")
 
@@ -53,7 +56,9 @@ def run(args: argparse.Namespace) -> int:
     if args.lab_verb == "serve":
         return lab_serve.run(args)
     if args.matrix is None:
-        return lab_serve.list_faults(as_json=args.json)
+        return lab_simulated.list_faults(as_json=args.json)
+    if args.matrix == lab_simulated.NAME and args.lab_verb == "run":
+        return lab_simulated.run(args)
     path = Path(args.matrix)
     if not path.is_file():
         path = SHIPPED / f"{args.matrix}.toml"

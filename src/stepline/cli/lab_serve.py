@@ -1,7 +1,7 @@
-"""`stepline lab serve` and the list of faults it can plant."""
+"""`stepline lab serve`: a simulated engine on a port of this machine."""
 
 import argparse
-import json
+import contextlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import msgspec
 from stepline.errors import UnreadableEvidence
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
-from stepline.lab.sim.faults import FAULTS, find_fault
+from stepline.lab.sim.faults import find_fault
 from stepline.lab.sim.serve import serve_until_stopped
 from stepline.lab.sim.start import start
 
@@ -37,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of its noise (default 0)")
     parser.add_argument("--speed", type=float, default=1.0, help="times real time (default 1)")
     parser.add_argument("--port", type=int, default=30000, help="0 takes a free one (default 30000)")
+    parser.add_argument(
+        "--trace-dir", type=Path, metavar="DIR", help="where vLLM's profiler writes (default: it has none)"
+    )
     parser.add_argument("--log", type=Path, metavar="FILE", help="where its log goes (default stderr)")
 
 
@@ -58,26 +61,14 @@ def run(args: argparse.Namespace) -> int:
         strength=strength,
         seed=args.seed,
         tp=args.tp,
+        changes={"trace_folder": str(args.trace_dir.resolve())} if args.trace_dir else None,
     )
-    with (
-        args.log.open("w", buffering=1) if args.log else open(sys.stderr.fileno(), "w", closefd=False) as log
-    ):
+    with args.log.open("w", buffering=1) if args.log else contextlib.nullcontext(sys.stderr) as log:
 
         def ready(port: int) -> None:
             print(f"http://127.0.0.1:{port}", flush=True)
 
         serve_until_stopped(started, args.port, log.write, speed=args.speed, ready=ready)
-    return 0
-
-
-def list_faults(*, as_json: bool) -> int:
-    """Print what can be planted."""
-    rows = [{"name": fault.name, "expected": fault.expected, "what": fault.what} for fault in FAULTS]
-    if as_json:
-        sys.stdout.write(json.dumps(rows, indent=1) + "\n")
-        return 0
-    for row in rows:
-        sys.stdout.write(f"{row['name']:24}{row['expected'] or 'nothing':9}{row['what']}\n")
     return 0
 
 

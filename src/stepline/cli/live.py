@@ -1,20 +1,24 @@
 """Drives a running server: asks the plan what to measure, measures it, and looks at what is known by then."""
 
 import argparse
+import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import msgspec
+
 from stepline.cli.diagnose import picture_of
 from stepline.cli.live_arguments import levels, seconds
-from stepline.errors import UnreadableEvidence, UsageError
+from stepline.errors import Inconclusive, UnreadableEvidence, UsageError
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.model.picture import Picture
 from stepline.plan.experiment import Experiment, Limits, Stop
-from stepline.plan.policy import next_experiment, outline
+from stepline.plan.policy import fitted, next_experiment, outline
 from stepline.sources.address import parse
+from stepline.sources.client_file import CLIENT_FILE, METRICS_FILE
 from stepline.sources.live.session import Session
 from stepline.sources.live.traffic import Traffic, watch
 from stepline.sources.load.level import LevelPlan, LevelResult
@@ -25,36 +29,69 @@ WATCH_S = 2.0
 MAX_WATCH_S = 60.0
 WARM_UP = LevelPlan(concurrency=2, input_tokens=64, output_tokens=8, seconds=1.5)
 """Compiles and allocates what first requests do."""
-WARM_UPS = 20
-"""Rounds until a server has answered: half a minute is what first kernels take to compile where none is cached."""
+WARM_UP_S = 30.0
+"""Longest wait for a first answer, a third of the budget at most: first kernels may have to be compiled."""
+
+
+OVERTIME_S = 15.0
+"""Beyond the budget, for a trace that is being written."""
 
 
 def diagnose_server(url: str, args: argparse.Namespace) -> Diagnosis:
-    """Record a server and diagnose the recording; what was measured survives Ctrl-C where `--save` names a folder."""
-    with tempfile.TemporaryDirectory(prefix="stepline-") as scratch:
-        folder = Path(args.save) if args.save else Path(scratch)
+    """Record a server and diagnose the recording; what was measured survives Ctrl-C, with or without `--save`."""
+    scratch = None if args.save else Path(tempfile.mkdtemp(prefix="stepline-"))
+    folder = scratch or Path(args.save)
+    try:
         record_server(url, folder, args)
         return diagnose(picture_of([str(folder)], args))
+    except KeyboardInterrupt:
+        if say_kept(folder):
+            scratch = None
+        raise
+    finally:
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def say_kept(folder: Path) -> bool:
+    """Tell where an interrupted recording lies; False where nothing had been measured yet."""
+    measured = any((folder / name).is_file() for name in (CLIENT_FILE, METRICS_FILE))
+    if measured:
+        print(f"what was recorded is kept; next: stepline diagnose {folder}", file=sys.stderr)
+    return measured
 
 
 def record_server(url: str, folder: Path, args: argparse.Namespace) -> None:
     """Find the server, look whether others use it, then drive it or watch it within the budget.
 
     Raises:
-        SteplineError: nobody answers, or the command line cannot be right.
+        SteplineError: nobody answers, the command line cannot be right, or the folder cannot be written.
     """
     tell = _Teller(quiet=args.quiet)
-    budget_s = seconds(args.budget)
+    seconds(args.budget)
     levels(args.concurrency)
     address = parse(url, args.header)
     log = Path(args.log) if args.log else None
-    with Session(address, folder, log=log) as session:
+    try:
+        _record(Session(address, folder, log=log), args, tell)
+    except OSError as error:
+        raise UsageError(f"{folder}: the recording cannot be written ({error.strerror})") from error
+
+
+def _record(opened: Session, args: argparse.Namespace, tell: "_Teller") -> None:
+    with opened as session:
         _introduce(session, tell)
         limits = limits_of(args, session.found, profile=session.can_profile)
+        if args.input_tokens != (fits := fitted(limits, args.input_tokens)):
+            tell(
+                f"prompts are shortened to {fits} tokens: the server takes {limits.context_tokens} with the answer"
+            )
         traffic = watch(session, WATCH_S)
         if traffic.others is not None:
             session.write_record(others=traffic.others)
         if _may_load(traffic, args, tell):
+            if traffic.others is not None and not args.profile:
+                limits = msgspec.structs.replace(limits, profile=False)
             if args.flush:
                 tell(
                     "prefix cache emptied"
@@ -63,7 +100,11 @@ def record_server(url: str, folder: Path, args: argparse.Namespace) -> None:
                 )
             _drive(session, limits, args, tell)
         else:
-            span = min(MAX_WATCH_S, budget_s)
+            if not session.found.metrics and session.log is None:
+                raise Inconclusive(
+                    "without load there is nothing to watch here: no /metrics and no log; give --log"
+                )
+            span = min(MAX_WATCH_S, limits.budget_s)
             tell(f"watching for {span:.0f} s, without load")
             watch(session, span)
 
@@ -104,6 +145,11 @@ def _may_load(traffic: Traffic, args: argparse.Namespace, tell: "_Teller") -> bo
     if traffic.others is not None:
         tell(f"{traffic.others}; only watching (--load drives it all the same)")
         return False
+    if not traffic.known:
+        tell(
+            "nothing here tells whether others use this server; not loading it (--load drives it all the same)"
+        )
+        return False
     return True
 
 
@@ -114,7 +160,7 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
     profile = "; a profile may freeze it for 2 to 44 s" if limits.profile else ""
     tell(f"about to load it with up to {most} streams, at most {limits.budget_s:.0f} s{profile}")
     deadline = time.monotonic() + limits.budget_s
-    _warm_up(session, tell)
+    _warm_up(session, min(WARM_UP_S, limits.budget_s / 3), tell)
     done: tuple[Experiment, ...] = ()
     picture: Picture | None = None
     found: Diagnosis | None = None
@@ -126,10 +172,17 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
         if time.monotonic() + step.seconds > deadline:
             tell(f"stopping: the budget is used; next would have been {step.kind} at C = {step.concurrency}")
             return
+        others = session.wait_idle()
+        if others and not args.load:
+            session.write_record(others=f"{others} requests of others came while it was driven")
+            tell(f"stopping: {others} requests of others run on this server by now")
+            return
         tell(f"{step.kind} at C = {step.concurrency}, {step.seconds:.0f} s: {step.decides}")
         if step.kind == "profile":
             step_ms = picture.step.measured_ms if picture and picture.step else 10.0
-            if session.profile(_plan(step, len(done)), steps=step.steps, step_ms=step_ms) is None:
+            longest_s = deadline - time.monotonic() + OVERTIME_S
+            plan = _plan(step, len(done))
+            if not session.profile(plan, steps=step.steps, step_ms=step_ms, longest_s=longest_s):
                 tell("the server wrote no trace that can be read here")
         else:
             result = session.level(_plan(step, len(done)), step.decides)
@@ -145,8 +198,9 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
         found = diagnose(picture)
 
 
-def _warm_up(session: Session, tell: "_Teller") -> None:
-    for _ in range(WARM_UPS):
+def _warm_up(session: Session, longest_s: float, tell: "_Teller") -> None:
+    until = time.monotonic() + longest_s
+    while time.monotonic() < until:
         result = session.warm_up(WARM_UP)
         if result.level.requests or result.level.failed:
             return

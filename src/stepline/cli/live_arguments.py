@@ -40,6 +40,14 @@ def add_live_arguments(parser: argparse.ArgumentParser) -> None:
     live.add_argument("--flush", action="store_true", help="empty the server's prefix cache before the load")
 
 
+def defaults(**changes: object) -> argparse.Namespace:
+    """These options and those of the setup as if nothing had been typed, with changes."""
+    parser = argparse.ArgumentParser()
+    add_live_arguments(parser)
+    untold = dict.fromkeys(("model", "gpu", "tp", "ep", "dp", "pp", "context_length"))
+    return argparse.Namespace(**vars(parser.parse_args([])) | untold | changes)
+
+
 def seconds(text: str) -> float:
     """`90`, `90s`, `3m` or `0.5h` in seconds.
 

@@ -16,7 +16,7 @@ VERBS = {
     "compare": "the verdict on a change: better, worse, same or inconclusive",
     "history": "the ledger of levers tried, over a folder of runs",
     "roofline": "the least time a decode step can take, component by component",
-    "lab": "run a matrix of planted faults on real engines",
+    "lab": "serve a simulated engine with a planted fault, or run a matrix of them, simulated or real",
     "trace": "kernel and step accounting of GPU traces, all ranks",
     "fit": "the step law of a table of running batch and step time",
     "explain": "a rule's own page",
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"stepline: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("stepline: stopped; what was recorded is kept", file=sys.stderr)
+        print("stepline: stopped", file=sys.stderr)
         return 130
     except (BrokenPipeError, SystemExit):  # the reader of a pipe left; rich turns that into an exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered has nowhere to go

@@ -4,13 +4,15 @@ import argparse
 import sys
 from pathlib import Path
 
-from stepline.cli.files import write_text
+from stepline.cli.files import check_writable, write_text
 from stepline.errors import UsageError
 from stepline.findings.diagnosis import Diagnosis
 from stepline.report.jsonout import to_json
 
 FAIL_ON = 1
 INCONCLUSIVE = 3
+ANY_FINDING = ("confirmed", "suspected")
+"""What `--fail-on` takes besides rules."""
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +30,23 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quiet", action="store_true", help="no progress and no report, only files asked for"
     )
+
+
+def check_output(args: argparse.Namespace) -> None:
+    """Refuse output that cannot be given, before minutes of a server's time are spent on it.
+
+    Raises:
+        UsageError: a file cannot be written, or `--fail-on` names no rule.
+    """
+    for option in ("html", "md"):
+        if getattr(args, option) is not None:
+            check_writable(_file(getattr(args, option), f"--{option}"))
+    if args.json not in (None, "-"):
+        check_writable(args.json)
+    if args.fail_on is not None and args.fail_on not in ANY_FINDING:
+        from stepline.findings.registry import find_rule  # noqa: PLC0415
+
+        find_rule(args.fail_on)
 
 
 def deliver(diagnosis: Diagnosis, args: argparse.Namespace) -> int:

@@ -4,7 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from stepline.cli.live import record_server
+from stepline.cli.diagnose import add_setup_arguments, check
+from stepline.cli.live import record_server, say_kept
 from stepline.cli.live_arguments import add_live_arguments
 from stepline.errors import UsageError
 from stepline.sources.address import is_url
@@ -14,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `record`."""
     parser.add_argument("url", metavar="URL", help="the server, for example http://localhost:30000")
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="folder of the capture")
+    add_setup_arguments(parser)
     add_live_arguments(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
@@ -22,8 +24,13 @@ def run(args: argparse.Namespace) -> int:
     """Record; the folder is readable whenever this stops."""
     if not is_url(args.url):
         raise UsageError(f"{args.url}: give the URL of a server, for example http://localhost:30000")
+    check(args)
     folder = Path(args.output)
-    record_server(args.url, folder, args)
+    try:
+        record_server(args.url, folder, args)
+    except KeyboardInterrupt:
+        say_kept(folder)
+        raise
     if not args.quiet:
         print(f"recorded; next: stepline diagnose {folder}", file=sys.stderr)
     return 0

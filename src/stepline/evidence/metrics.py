@@ -15,6 +15,8 @@ class EngineMetrics(msgspec.Struct, frozen=True, kw_only=True):
     time_s: float | None = None
     running: float | None = None
     queued: float | None = None
+    grammar_queued: float | None = None
+    """Requests that wait for the grammar of their structured output."""
     pool_usage: float | None = None
     pool_tokens: float | None = None
     kv_capacity_tokens: float | None = None

@@ -91,6 +91,7 @@ EventKind = Literal[
     "jit-compile",
     "crash",
     "disconnect",
+    "gpu-fault",
 ]
 
 

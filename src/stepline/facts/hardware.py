@@ -23,6 +23,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     peak_flops: dict[str, float]
     """Dense FLOP/s by the type multiplied: bf16, fp8, fp4, int8, fp32."""
     sms: int
+    boost_mhz: float | None = None
+    """SM clock that it keeps under load while neither heat nor power hold it back."""
     l2_bytes: float | None = None
     smem_bytes: float | None = None
     """Shared memory of one SM."""

@@ -54,6 +54,7 @@ def diagnose(picture: Picture) -> view.Diagnosis:
             worst=picture.phases.worst,
         ),
         health=_health(picture.run) + _since(picture),
+        watched=bool(picture.run.decodes or picture.run.events or picture.run.metrics),
         findings=findings,
         notes=tuple(_note(rule, answer) for rule, answer in notes) + _statements(picture),
         clear=tuple(
@@ -414,6 +415,11 @@ def _health(run: Run) -> tuple[view.Cited, ...]:
     errors = max((scrape.server_errors or 0.0 for scrape in run.metrics), default=0.0)
     if errors:
         lines.append(view.Cited(f"{errors:.0f} requests answered with a 5xx status (counter)"))
+    failed = [level for level in run.levels if level.failures is not None and level.failed]
+    if failed:
+        total = sum(level.failed or 0 for level in failed)
+        why = next((level.failures.first for level in failed if level.failures and level.failures.first), "")
+        lines.append(view.Cited(f"{total} of the client's requests failed: {why}", str(failed[0].origin)))
     return tuple(lines)
 
 

@@ -231,6 +231,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     phases: PhasesView
     health: tuple[Cited, ...]
     """Signs of a broken rather than slow server."""
+    watched: bool
+    """True when a log or counters were read, in which a retraction, failure or restart would show."""
     findings: tuple[Finding, ...]
     notes: tuple[Cited, ...]
     clear: tuple[ClearView, ...]

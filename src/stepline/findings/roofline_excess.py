@@ -3,8 +3,10 @@
 from stepline import units
 from stepline.findings.outcome import CannotTell, Clear
 from stepline.model.excess import ABOVE_ROOFLINE, PerRequestCost, per_request_cost
+from stepline.model.front_end import both_sides
 from stepline.model.law import NoLaw, StepLaw
 from stepline.model.picture import Picture
+from stepline.model.points import CLIENT_GAP
 
 
 def roofline_excess(picture: Picture) -> tuple[StepLaw, PerRequestCost] | CannotTell | Clear:
@@ -14,6 +16,16 @@ def roofline_excess(picture: Picture) -> tuple[StepLaw, PerRequestCost] | Cannot
     if picture.step is not None and picture.step.upper_bound:
         return CannotTell(
             "steps free of prefill: these are means over a longer time", "save decode lines or a trace"
+        )
+    if any(window.speculative for window in picture.windows.usable):
+        return CannotTell(
+            "what a step without drafts grows by: each request brings all its drafts to verify",
+            "measure with speculation off, or take a trace",
+        )
+    if picture.law.instrument == CLIENT_GAP and any(side.tokens_late for side in both_sides(picture)):
+        return CannotTell(
+            "the engine's own steps: the client's gaps hold what delays tokens on their way (H304)",
+            "save decode lines over the same load",
         )
     cost = per_request_cost(picture)
     if cost is None or not cost.dominant:

@@ -63,6 +63,7 @@ def assess(run: Run, setup: Setup) -> Picture:
     load = _load(run, levels, logged, windows)
     points, instrument = best_points(run, windows, levels, load)
     law = fit(points, instrument)
+    wall_points = () if instrument in (INTERVAL, TPOT) else points
     step = _step(load, points, instrument, levels, windows)
     context = live_context(run, windows.usable, load)
     if context is None and setup.context_length is not None and target.configured_context is None:
@@ -86,7 +87,8 @@ def assess(run: Run, setup: Setup) -> Picture:
         gpu_use=_use_at_load(samples, logged, load),
         gpu_use_by_running=use_by_running,
         loop=loop,
-        traced=traced_step(run, points),
+        wall_points=wall_points,
+        traced=traced_step(run, wall_points),
         phases=_phases(load, levels),
         doubts=(*run.doubts, *_batch_doubts(levels), *_trace_doubts(run)),
     )

@@ -19,4 +19,6 @@ def cached_share(picture: Picture) -> tuple[float | None, str]:
         total_tokens = counted.prefill_tokens + counted.cached_tokens
         if total_tokens:
             return counted.cached_tokens / total_tokens, "the engine's counters"
+    if counted is not None and counted.prefix_hit_share is not None:
+        return counted.prefix_hit_share, "the engine's counters"
     return None, ""

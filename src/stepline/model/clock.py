@@ -1,12 +1,14 @@
 """One clock for a log without a year and a client with one."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 
 from stepline.evidence.run import Run
+from stepline.evidence.scheduler import DecodeReport, PrefillReport, SchedulerEvent
 
+T = TypeVar("T", DecodeReport, PrefillReport, SchedulerEvent)
 NO_YEAR = 1972
 """Where readers put a log that prints none."""
 
@@ -14,7 +16,8 @@ NO_YEAR = 1972
 def in_one_year(run: Run) -> Run:
     """The run with its log in the year of its client levels, where the log prints none and the client knows it."""
     starts = [level.start_s for level in run.levels if level.start_s is not None]
-    times = [report.time_s for report in (*run.decodes, *run.prefills) if report.time_s is not None]
+    times = [report.time_s for report in run.decodes if report.time_s is not None]
+    times += [report.time_s for report in run.prefills if report.time_s is not None]
     if not starts or not times:
         return run
     first, year = datetime.fromtimestamp(min(times), UTC), datetime.fromtimestamp(min(starts), UTC).year
@@ -22,7 +25,7 @@ def in_one_year(run: Run) -> Run:
         return run
     shift_s = (first.replace(year=year) - first).total_seconds()
 
-    def shifted(records: tuple[Any, ...]) -> tuple[Any, ...]:
+    def shifted(records: tuple[T, ...]) -> tuple[T, ...]:
         return tuple(
             record
             if record.time_s is None

@@ -27,6 +27,27 @@ class GraphUse(msgspec.Struct, frozen=True, kw_only=True):
         total_lines = self.graph_lines + self.eager_lines
         return self.eager_lines / total_lines if total_lines else None
 
+    @property
+    def off(self) -> bool:
+        """True when all but a few decode passes were seen to be eager, or none was seen and the setting says so."""
+        share = self.eager_share
+        return self.setting is False if share is None else share >= 0.95
+
+
+EDGE = 1.06
+"""Mean batches this close above the largest graph are its own: streams come and go at a level's edges."""
+
+
+def beyond_graphs(picture: Picture) -> bool:
+    """True when more requests run than decode graphs are captured for, and no decode line says it used one."""
+    sizes, load = picture.run.server.decode_graph_sizes, picture.load
+    if sizes is None or not sizes.value or load is None:
+        return False
+    largest = max(sizes.value)
+    if any(report.graph for report in picture.run.decodes if report.running > largest):
+        return False
+    return load.running / load.ranks > largest * EDGE
+
 
 def graph_use(picture: Picture) -> GraphUse:
     """Decode graph use by counter, log lines and setting."""

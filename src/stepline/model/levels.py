@@ -15,7 +15,7 @@ from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.model.client import overtaxed
-from stepline.model.timeline import Plateau, upper_quartile
+from stepline.model.timeline import Interval, Plateau, profiler_intervals
 
 LITTLE_TOLERANCE = 0.15
 """Share of the streams that Little's law may miss. Undisturbed levels of the four H200 captures miss 1 to 10 %
@@ -63,10 +63,11 @@ class OfferedLevel(msgspec.Struct, frozen=True, kw_only=True):
 def offered_levels(run: Run, logged: Sequence[Plateau]) -> tuple[OfferedLevel, ...]:
     """Every client level in order of concurrency, matched with the plateaus of the scheduler's log."""
     output_tokens, input_tokens = _mean_lengths(run)
+    profiles = profiler_intervals(run)
     # Arms of a comparison are different servers: the first is the one under diagnosis.
     arm = run.levels[0].arm if run.levels else None
     levels = [
-        _offered(level, logged, _gauges(level, run.metrics), output_tokens, input_tokens)
+        _offered(level, logged, _gauges(level, run.metrics), profiles, output_tokens, input_tokens)
         for level in run.levels
         if level.arm == arm and (level.concurrency or level.running)
     ]
@@ -94,7 +95,10 @@ RAMP = 0.25
 
 
 class Gauges(NamedTuple):
-    """What the engine's gauges said while a level ran: the upper quartile, since streams come and go in between."""
+    """What the engine's gauges said while a level ran.
+
+    Of the batch the largest, since a scrape between two requests of one stream misses it; of the queue the median.
+    """
 
     running: float
     queued: float | None
@@ -111,16 +115,17 @@ def _gauges(level: LoadLevel, scrapes: Sequence[EngineMetrics]) -> Gauges | None
         return None
     queued = [scrape.queued for scrape in inside if scrape.queued is not None]
     return Gauges(
-        running=upper_quartile([scrape.running or 0.0 for scrape in inside]),
-        queued=upper_quartile(queued) if queued else None,
+        running=max(scrape.running or 0.0 for scrape in inside),
+        queued=statistics.median(queued) if queued else None,
         origin=inside[0].origin,
     )
 
 
-def _offered(
+def _offered(  # noqa: PLR0917  # each is one source of evidence about the level
     level: LoadLevel,
     logged: Sequence[Plateau],
     gauges: Gauges | None,
+    profiles: Sequence[Interval],
     output_tokens: float | None,
     input_tokens: float | None,
 ) -> OfferedLevel:
@@ -149,7 +154,9 @@ def _offered(
         itl_ms=level.itl_ms,
         output_tokens=output,
         input_tokens=level.input_tokens or input_tokens,
-        disturbed=_disturbance(level, tok_s, output, matching),
+        disturbed=_disturbance(
+            level, tok_s, output, matching, profiled=_profiled(level, logged, matching, profiles)
+        ),
         graph=_graph(matching),
     )
 
@@ -173,16 +180,17 @@ CLOCK_S = 60.0
 """Two clocks that agree to this are one; a log in another time zone is half an hour off at least."""
 
 
-def _overlap(level: LoadLevel, plateau: Plateau, slack_s: float = 0.0) -> bool:
-    """True when a plateau shares a moment with a level whose times are known, give or take the slack."""
-    if level.start_s is None or level.end_s is None or plateau.time is None:
-        return False
-    return plateau.time.start_s <= level.end_s + slack_s and level.start_s - slack_s <= plateau.time.end_s
-
-
-def _clocks_meet(level: LoadLevel, logged: Sequence[Plateau]) -> bool:
-    """True when log and client tell the same time."""
-    return any(_overlap(level, plateau, CLOCK_S) for plateau in logged)
+def _profiled(
+    level: LoadLevel, logged: Sequence[Plateau], matching: Sequence[Plateau], profiles: Sequence[Interval]
+) -> bool:
+    """Whether a profiler ran inside a level: by the clock where log and client tell the same time."""
+    if level.start_s is None or level.end_s is None:
+        return any(plateau.profiled for plateau in matching)
+    own = Interval(level.start_s, level.end_s)
+    near = Interval(own.start_s - CLOCK_S, own.end_s + CLOCK_S)
+    if any(plateau.time is not None and plateau.time.overlaps(near) for plateau in logged):
+        return any(profile.overlaps(own) for profile in profiles)
+    return any(plateau.profiled for plateau in matching)
 
 
 def _graph(matching: Sequence[Plateau]) -> bool | None:
@@ -196,8 +204,6 @@ def _matching(level: LoadLevel, logged: Sequence[Plateau]) -> list[Plateau]:
     timed = _at_its_time(level, logged)
     if timed:
         return timed
-    if _clocks_meet(level, logged):  # a profile at another time froze another load
-        logged = [plateau for plateau in logged if not plateau.profiled or _overlap(level, plateau)]
     matching = [plateau for plateau in logged if 0.9 * concurrency <= plateau.offered <= 1.1 * concurrency]
     if not matching and len(logged) == 1 and logged[0].queued is None and logged[0].running <= concurrency:
         return [logged[0]]
@@ -227,12 +233,19 @@ def _routes(
 
 
 def _disturbance(
-    level: LoadLevel, tok_s: float | None, output_tokens: float | None, matching: Sequence[Plateau]
+    level: LoadLevel,
+    tok_s: float | None,
+    output_tokens: float | None,
+    matching: Sequence[Plateau],
+    *,
+    profiled: bool,
 ) -> str | None:
     late = overtaxed(level.health)
     if late is not None:
         return late
-    if any(plateau.profiled for plateau in matching):
+    if level.requests == 0 and level.failed:
+        return f"none of its requests ended well, {level.failed} failed"
+    if profiled:
         return "the profiler ran inside this level and froze the server"
     if tok_s is None and (level.running is None or level.tpot_ms is None):
         return "no steady window: the level has no rate"

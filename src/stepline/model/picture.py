@@ -11,7 +11,7 @@ from stepline.model.architecture import Architecture
 from stepline.model.closed_loop import ClosedLoop
 from stepline.model.floor import Floor, decode_floor
 from stepline.model.gpu_use import GpuUse
-from stepline.model.law import Interval, NoLaw, StepLaw
+from stepline.model.law import Interval, LawPoint, NoLaw, StepLaw
 from stepline.model.layout import Layout
 from stepline.model.levels import OfferedLevel
 from stepline.model.timeline import Plateau
@@ -167,6 +167,8 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     gpu_use: GpuUse | None
     gpu_use_by_running: dict[float, GpuUse]
     loop: ClosedLoop | None
+    wall_points: tuple[LawPoint, ...]
+    """Unprofiled steps that a trace may be set beside: none from an instrument that only bounds the step."""
     traced: TracedStep | None
     phases: Phases
     doubts: tuple[ReadingDoubt, ...]

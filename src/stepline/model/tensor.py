@@ -1,12 +1,23 @@
 """What the tensor pipe should read in this step, so that nobody takes a low number for a fault."""
 
+from typing import NamedTuple
+
 from stepline import units
-from stepline.model.activity import tensor_activity
+from stepline.model.activity import Activity, tensor_activity
 from stepline.model.picture import Picture
 
 
-def tensor_statement(picture: Picture) -> str | None:
-    """Measured tensor-pipe activity beside what tile-padded FLOPs predict; None without model, GPU, step or samples."""
+class TensorReading(NamedTuple):
+    """Measured share of the tensor pipe beside what tile-padded FLOPs of the step predict."""
+
+    measured: float
+    expected: Activity
+    narrowest: float
+    """Peak of the GPU's fastest type over bf16's: where kernels use that type the true share is smaller by it."""
+
+
+def tensor_reading(picture: Picture) -> TensorReading | None:
+    """Both sides; None without model, GPU, step or samples."""
     target, step = picture.target, picture.step
     measured = _measured(picture)
     if target.architecture is None or target.gpu is None or step is None or measured is None:
@@ -14,6 +25,16 @@ def tensor_statement(picture: Picture) -> str | None:
     expected = tensor_activity(
         target.architecture, target.gpu, target.layout, batch=step.running, step_ms=step.measured_ms
     )
+    fastest = max(peak for math, peak in target.gpu.peak_flops.items() if math != "fp32")
+    return TensorReading(measured, expected, fastest / target.gpu.peak("bf16"))
+
+
+def tensor_statement(picture: Picture) -> str | None:
+    """Measured tensor-pipe activity beside the prediction in a sentence; None where one of them is missing."""
+    reading, step = tensor_reading(picture), picture.step
+    if reading is None or step is None:
+        return None
+    measured, expected = reading.measured, reading.expected
     verdict = (
         "proves nothing by itself: decode at this batch cannot read much more"
         if measured <= expected.high

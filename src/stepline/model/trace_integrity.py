@@ -37,7 +37,7 @@ def trace_integrity(picture: Picture) -> Integrity | None:
     if trace is None:
         left_out = tuple(doubt.text for doubt in picture.run.doubts if doubt.topic == "trace")
         return Integrity(broken=left_out, partial=(), unnamed_steps=0, stretched=None) if left_out else None
-    traced = decode_of(trace, picture.law.points)
+    traced = decode_of(trace, picture.wall_points)
     broken = list(_broken(trace))
     stretched = None
     if traced is not None and traced.wall_ms is not None:

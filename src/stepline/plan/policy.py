@@ -163,7 +163,7 @@ def _profile(
 def _profiled(limits: Limits, running: int, step_ms: float) -> Experiment:
     """All streams answer until the trace is written: a prompt inside it would be traced in place of decode steps."""
     seconds = TRACE_S + 4 * TRACE_STEPS * step_ms / 1000
-    prompt = _fitted(limits, limits.input_tokens)
+    prompt = fitted(limits, limits.input_tokens)
     room = (
         math.inf if limits.context_tokens is None else limits.context_tokens - prompt - limits.output_tokens
     )
@@ -205,7 +205,7 @@ def _other(limits: Limits, done: tuple[Experiment, ...]) -> Experiment | None:
     driven = sorted(_levels(done))
     middle = driven[len(driven) // 2]
     base = next(e for e in done if e.kind == "level" and e.concurrency == middle)
-    longer = _fitted(limits, OTHER * base.input_tokens)
+    longer = fitted(limits, OTHER * base.input_tokens)
     fits = base.input_tokens < LONG and longer >= OTHER * base.input_tokens
     other = longer if fits else base.input_tokens // OTHER
     if other < MIN_PROMPT:
@@ -221,7 +221,7 @@ def _other(limits: Limits, done: tuple[Experiment, ...]) -> Experiment | None:
     )
 
 
-def _fitted(limits: Limits, input_tokens: int) -> int:
+def fitted(limits: Limits, input_tokens: int) -> int:
     """The prompt, shortened to what the server takes beside two answers."""
     if limits.context_tokens is None:
         return input_tokens
@@ -236,7 +236,7 @@ def _level(picture: Picture | None, limits: Limits, concurrency: int, decides: s
     return Experiment(
         kind="level",
         concurrency=concurrency,
-        input_tokens=_fitted(limits, limits.input_tokens),
+        input_tokens=fitted(limits, limits.input_tokens),
         output_tokens=limits.output_tokens,
         together_tokens=together,
         seconds=seconds,

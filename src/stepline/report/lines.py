@@ -45,7 +45,12 @@ def facts(diagnosis: Diagnosis) -> Iterable[tuple[str, str]]:
     if diagnosis.life:
         yield "Time", " · ".join(f"{line.part} {units.percent(line.share or 0)}" for line in diagnosis.life)
     broken = "; ".join(f"{line.text}{at(line.source)}" for line in diagnosis.health)
-    yield "Health", broken or "slow, not broken: no retraction, failure or restart seen"
+    sound = (
+        "not broken: no retraction, failure or restart seen"
+        if diagnosis.watched
+        else "not known: neither log nor counters, where a failure would show"
+    )
+    yield "Health", broken or sound
 
 
 def step_line(step: StepView) -> str:

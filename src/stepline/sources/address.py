@@ -10,7 +10,10 @@ from stepline.sources.load.level import Address
 
 KEY_VARIABLE = "STEPLINE_API_KEY"
 """Environment variable with a bearer token, so that no key need stand on a command line."""
-_LOOPBACK = re.compile(r"localhost|127\.\d+\.\d+\.\d+|::1")
+_LOOPBACK = re.compile(r"localhost|127\.\d+\.\d+\.\d+|::1|0\.0\.0\.0|::")
+"""The last two are what servers say they listen on; connecting to them reaches this machine."""
+_SECRET_NAME = re.compile(r"(?i)auth|key|token|secret|cookie|pass|credential|session")
+_SHORTEST_SECRET = 6
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -49,21 +52,34 @@ def _headers(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
     headers = []
     for line in lines:
         name, colon, value = line.partition(":")
-        if not colon or not _TOKEN.fullmatch(name.strip()) or not value.strip().isprintable():
-            raise UsageError("--header needs the form 'Name: value' in one line")
+        if not colon or not _TOKEN.fullmatch(name.strip()) or not _sendable(value.strip()):
+            raise UsageError("--header needs the form 'Name: value' in one line of plain ASCII")
         headers.append((name.strip(), value.strip()))
     key = os.environ.get(KEY_VARIABLE, "").strip()
     if key and not any(name.lower() == "authorization" for name, _ in headers):
-        if not key.isprintable():
-            raise UsageError(f"{KEY_VARIABLE} holds control characters; set it anew")
+        if not _sendable(key):
+            raise UsageError(f"{KEY_VARIABLE} holds characters that no key has; set it anew")
         headers.append(("Authorization", f"Bearer {key}"))
     return tuple(headers)
+
+
+def _sendable(text: str) -> bool:
+    return text.isascii() and text.isprintable()
 
 
 def shown(address: Address) -> str:
     """The address as it may be shown and stored: no header, no password."""
     host = f"[{address.host}]" if ":" in address.host else address.host
     return f"{'https' if address.tls else 'http'}://{host}:{address.port}{address.prefix}"
+
+
+def secrets(address: Address) -> tuple[str, ...]:
+    """What of the headers is secret, the longest first: a server may repeat it in an answer or a log."""
+    found: set[str] = set()
+    for name, value in address.headers:
+        if _SECRET_NAME.search(name):
+            found |= {value, value.rsplit(" ", 1)[-1]}
+    return tuple(sorted((s for s in found if len(s) >= _SHORTEST_SECRET), key=len, reverse=True))
 
 
 def is_local(address: Address) -> bool:

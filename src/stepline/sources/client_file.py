@@ -21,6 +21,7 @@ SERVER_FORMAT = "stepline-server"
 CLIENT_FORMAT = "stepline-client"
 SERVER_FILE = "server.json"
 CLIENT_FILE = "client.jsonl"
+METRICS_FILE = "metrics.txt"
 VERSION = 1
 
 

@@ -85,7 +85,7 @@ class Http:
                 f"{shown(address)}: its certificate is not trusted ({error.verify_message}); "
                 "set SSL_CERT_FILE to the authority's file"
             ) from None
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, UnicodeError) as error:
             why = str(error) or type(error).__name__
             raise Unreachable(
                 f"{shown(address)}{path}: no answer ({why[:120]}); check that the server runs and the URL is right"

@@ -19,6 +19,14 @@ from stepline.evidence.server import ServerFacts
 from stepline.sources.redact import excerpt
 from stepline.sources.remarks import Remarks
 
+GPU_FAULTS: tuple[tuple[str, EventKind], ...] = (
+    ("NVRM: Xid", "gpu-fault"),
+    ("ncorrectable ECC", "gpu-fault"),
+    ("allen off the bus", "gpu-fault"),
+    ("CUDA error: unspecified launch failure", "gpu-fault"),
+    ("CUDA error: an illegal memory access", "gpu-fault"),
+)
+"""Words of the driver and the CUDA runtime, the same in every engine's log."""
 MAX_EVENTS = 10_000
 """Beyond this, events are counted into the last of their kind."""
 

@@ -1,6 +1,6 @@
 """Any server with the OpenAI routes: it can be loaded, and says nothing about itself."""
 
-from stepline.sources.http import Http
+from stepline.sources.http import Http, Unreachable
 from stepline.sources.load.dialect import Ask
 from stepline.sources.openai_dialect import Completions
 from stepline.sources.surface import Found, first_model
@@ -27,7 +27,11 @@ def find(http: Http) -> Found | None:
 def settle(http: Http, model: str) -> Completions:
     """Send one two-token request with every extension; a server that refuses them is asked plainly."""
     rich = _completions(model, rich=True)
-    tried = http.post_bytes(rich.path, rich.body(Ask(prompt_text="one two three", output_tokens=2)))
+    try:
+        body = rich.body(Ask(prompt_text="one two three", output_tokens=2))
+        tried = http.post_bytes(rich.path, body, timeout_s=5.0)
+    except Unreachable:
+        return _completions(model, rich=False)  # the load will show what is wrong
     return _completions(model, rich=tried.ok)
 
 

@@ -39,17 +39,22 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """What the server does not offer, each with the way to get it."""
 
 
+MAX_NAME = 300
+"""No honest name is longer."""
+
+
 def first_model(http: Http) -> Mapping[str, Any] | None:
     """The first entry of `/v1/models`, or None where there is no such list."""
     listed = http.get("/v1/models").json()
     data = listed.get("data") if isinstance(listed, Mapping) else None
     first = data[0] if isinstance(data, list) and data else None
-    return first if isinstance(first, Mapping) and isinstance(first.get("id"), str) else None
+    name = first.get("id") if isinstance(first, Mapping) else None
+    return first if isinstance(name, str) and len(name) <= MAX_NAME else None
 
 
 def text_or_none(value: object) -> str | None:
     """A reply's field as text, cut to a length that no honest one reaches."""
-    return value[:300] if isinstance(value, str) and value else None
+    return value[:MAX_NAME] if isinstance(value, str) and value else None
 
 
 def count_or_none(value: object) -> int | None:

@@ -1,3 +1,5 @@
+import msgspec
+
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.server import Stage, check, level, server
 
@@ -14,6 +16,14 @@ def test_fires_when_prefill_takes_several_times_its_floor_on_a_busy_gpu():
     assert answer.status == "suspected"
     assert answer.gain is not None
     assert answer.gain.tok_s > 2500
+
+
+def test_prefill_at_a_low_clock_is_the_clock_s_doing():
+    """At 4,000 tok/s prefill takes 5.2 times its floor, which is over three times as long at 30 % of the clock."""
+    run = _run(4000)
+    assert isinstance(check("S204", run), Fired)
+    slow = tuple(msgspec.structs.replace(sample, sm_clock_mhz=594.0) for sample in run.gpu_samples)
+    assert isinstance(check("S204", msgspec.structs.replace(run, gpu_samples=slow)), Clear)
 
 
 def test_clear_when_prefill_is_near_its_floor():

@@ -105,7 +105,7 @@ def test_a_server_cannot_write_to_the_terminal(capsys, tmp_path):
 
 
 def test_demo_is_the_founding_case(capsys):
-    assert main(["demo"]) == 0
+    assert main(["demo", "founding-case"]) == 0
     assert "K401 context-capacity-work" in capsys.readouterr().out
 
 

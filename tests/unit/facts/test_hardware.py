@@ -40,7 +40,7 @@ def test_a_variant_that_is_not_listed_is_never_taken_for_its_sibling() -> None:
 def test_every_number_has_a_source() -> None:
     for gpu in all_gpus():
         assert {"memory_bytes", "bandwidth_bytes_s", "peak_bf16", "sms"} <= gpu.sources.keys()
-        assert all(set(source) <= set("SAIRVMKTP ") for source in gpu.sources.values()), gpu.name
+        assert all(set(source) <= set("SAIRVMDKTP ") for source in gpu.sources.values()), gpu.name
 
 
 def test_figures_are_dense_and_physical() -> None:

@@ -44,7 +44,7 @@ from stepline.findings.outcome import (
 )
 from stepline.model.communication import Communication, collective_floor_us, communication, world
 from stepline.model.picture import Picture
-from stepline.model.predict import traced_batch_step, with_step
+from stepline.model.predict import traced_batch_step, with_exchange
 from stepline.model.traced import WORTH_SHARE
 
 
@@ -127,7 +127,7 @@ def _gain(picture: Picture, comm: Communication, floor_ms: float) -> Gain | None
         return None
     excess = comm.moving_ms - floor_ms
     return gain_from(
-        with_step(
+        with_exchange(
             picture,
             step.measured_ms - excess,
             min(step.measured_ms - comm.moving_ms, max(rank.own_ms for rank in comm.ranks)),

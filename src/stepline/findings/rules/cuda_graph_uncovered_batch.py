@@ -41,7 +41,7 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.assess import law_or_none
-from stepline.model.host import gpu_busy, graph_use
+from stepline.model.host import beyond_graphs, gpu_busy, graph_use
 from stepline.model.law import LawPoint
 from stepline.model.picture import Picture
 from stepline.model.predict import with_launches
@@ -49,8 +49,6 @@ from stepline.model.predict import with_launches
 JUMP = 1.1
 """Step over the covered law from which it counts: windows of one level spread by under 2 % on graph steps."""
 
-EDGE = 1.06
-"""Mean batches this close above the largest graph are its own: streams come and go at a level's edges."""
 GPU_BUSY = 0.85
 """See H302: from here graphs would save little."""
 
@@ -79,12 +77,9 @@ def check(picture: Picture) -> Outcome:
     if picture.load is None:
         return CannotTell("the running batch", "record the server's log or /metrics")
     largest = max(sizes.value)
-    ranks = picture.run.server.dp.value if picture.run.server.dp is not None else 1
-    running = picture.load.running / max(1, ranks)
-    if running <= largest * EDGE:
-        return Clear(f"graphs are captured up to {largest} and {running:g} run")
-    if any(report.graph for report in picture.run.decodes if report.running > largest):
-        return Clear("decode lines above the captured sizes still say that a graph was used")
+    running = picture.load.running / picture.load.ranks
+    if not beyond_graphs(picture):
+        return Clear(f"graphs are captured up to {largest}, {running:g} run, and no line above that is eager")
     return Fired(
         status="suspected",
         headline=f"{running:g} requests run, but decode graphs end at {largest}",

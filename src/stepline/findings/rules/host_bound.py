@@ -40,7 +40,7 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.host import BusyShare, gpu_busy, graph_use
+from stepline.model.host import BusyShare, beyond_graphs, gpu_busy, graph_use
 from stepline.model.law import NoLaw
 from stepline.model.picture import Picture
 
@@ -50,11 +50,15 @@ GPU_IDLE = 0.15
 
 def check(picture: Picture) -> Outcome:
     """Decide whether the host sets the step."""
-    share = graph_use(picture).eager_share
-    if share is not None and share >= 0.95:
+    graphs = graph_use(picture)
+    if graphs.off:
         return Clear("decode graphs are off: H302 accounts for the host's time")
     if picture.step is not None and picture.step.graph is False:
         return Clear("steps at this batch run without a graph: H303 accounts for the host's time")
+    if beyond_graphs(picture):
+        return Clear(
+            "more requests run than decode graphs are captured for: H303 accounts for the host's time"
+        )
     busy = gpu_busy(picture)
     if busy is None:
         law = picture.law

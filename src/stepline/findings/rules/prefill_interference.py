@@ -13,7 +13,7 @@ Evidence needed:
 
 How it decides:
     Time beside decode steps exceeds twice the prefill floor by over 10 % of the load, while the GPU is busy. When the
-    GPU idles meanwhile, the host is the cause (H301) and this rule is clear.
+    GPU idles meanwhile, the host is the cause (H301) and this rule is clear. At a low clock the floor is longer (P601).
 
 What would prove it wrong:
     The same load with prompts one token long shows the same pauses.
@@ -39,6 +39,7 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
+from stepline.model.clocks import clocks
 from stepline.model.floor_prefill import prefill_floor_ms
 from stepline.model.host import gpu_busy
 from stepline.model.picture import Picture
@@ -97,7 +98,8 @@ def check(picture: Picture) -> Outcome:
         return CannotTell("the prefill floor: model and GPU", "give --gpu and the model's config.json")
     tokens, requests = _prefilled(picture, load.input_tokens)
     one_ms = prefill_floor_ms(target.architecture, target.gpu, target.layout, tokens, routing="expected")
-    floor_ms = one_ms * requests
+    clock = clocks(picture)  # FLOPs take longer at a lower clock, whatever lowers it (P601)
+    floor_ms = one_ms * requests / (1.0 if clock is None else min(1.0, clock.share))
     ordinary = min(loop.other_ms_per_request, PREFILL_OVER_FLOOR * floor_ms)
     excess = other * (1 - ordinary / loop.other_ms_per_request)
     if excess < WORTH:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from stepline.lab.real.matrix import Beside, Level
-from stepline.lab.sim.faults import FAULTS, Fault
+from stepline.lab.sim.faults import FAULTS, Fault, find_fault
 
 SYSTEMS = (
     ("meta-llama/Llama-3.1-8B", "h200", 1),
@@ -27,7 +27,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     engine: str
-    fault: Fault
+    fault: str
+    """Its name; see `planted`."""
     strength: int
     seed: int
     model: str
@@ -36,6 +37,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     layers: int | None
     """Fewer layers than the model has; None for all."""
     levels: tuple[Level, ...]
+
+    @property
+    def planted(self) -> Fault:
+        """The fault itself, which cannot travel to another process."""
+        return find_fault(self.fault)[0]
 
 
 def cases(
@@ -60,44 +66,50 @@ def _case(engine: str, fault: Fault, strength: int, number: int, seed: int) -> C
     return Case(
         name=name,
         engine=engine,
-        fault=fault,
+        fault=fault.name,
         strength=strength,
         seed=draw.randrange(2**31),
         model=model,
         gpu=gpu,
         tp=tp,
         layers=FEW_LAYERS if wide else None,
-        levels=levels(fault.load, draw, 25.0 if engine == "vllm" else 8.0),
+        levels=levels(fault.load, draw, engine),
     )
 
 
-def levels(load: str, draw: random.Random, seconds: float) -> tuple[Level, ...]:
+def levels(load: str, draw: random.Random, engine: str) -> tuple[Level, ...]:
     """The levels of a kind of load, lightest first; vLLM's log needs longer ones, with a line every ten seconds."""
+    seconds = 22.0 if engine == "vllm" else 10.0
     inputs, outputs = draw.choice((256, 384, 512)), draw.choice((128, 192, 256))
     steps = draw.choice(((1, 4, 16, 48), (1, 8, 32, 64), (2, 8, 24, 64)))
 
-    def level(concurrency: int, input_tokens: int = inputs, output_tokens: int = outputs) -> Level:
+    def level(
+        streams: int, input_tokens: int = inputs, output_tokens: int = outputs, times: float = 1.0
+    ) -> Level:
         return Level(
-            concurrency=concurrency, input_tokens=input_tokens, output_tokens=output_tokens, seconds=seconds
+            concurrency=streams,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            seconds=seconds * times,
         )
 
-    if load == "long answers":
-        return tuple(level(n, 512, 1536) for n in (8, 32, 96))
+    if load == "answers that grow":
+        shape = (16_000, 4000) if engine == "vllm" else (256, 2048)
+        streams = (4, 16) if engine == "vllm" else (16, 128)
+        return tuple(level(n, *shape, times=5.0) for n in streams)
+    if load == "few streams":
+        return tuple(level(n) for n in draw.choice(((1, 4, 12, 40), (1, 8, 24), (2, 8, 16, 32))))
     if load == "long prompts beside":
         beside = Beside(every_s=1.0, input_tokens=draw.choice((6000, 8000)), output_tokens=4)
         plain = (level(8, 128, 384), level(24, 128, 384))
         return (plain[1], *(msgspec.structs.replace(each, beside=beside) for each in plain))
     if load == "short and long contexts":
         long = draw.choice((16_000, 24_000))
-        return (level(1, 512, 256), *(level(n, long, 256) for n in (1, 2, 4)))
+        return (level(1, 512, 256), *(level(n, long, 256, times=3.0) for n in (1, 2, 4)))
     if load == "shared prefix":
-        share = draw.choice((0.6, 0.8, 0.95))
-        return tuple(
-            msgspec.structs.replace(level(n), shared_prefix_tokens=int(inputs * share) // 16 * 16)
-            for n in steps
-        )
+        shared = int(inputs * draw.choice((0.6, 0.8, 0.95))) // 16 * 16
+        return tuple(msgspec.structs.replace(level(n), shared_prefix_tokens=shared) for n in steps)
     if load == "cold, then again":
-        return tuple(
-            msgspec.structs.replace(level(n), ramp=0.0 if i < 2 else 0.25) for i, n in enumerate((1, 8, 1, 8))
-        )
+        first = tuple(msgspec.structs.replace(level(n), ramp=0.0) for n in (1, 8))
+        return (*first, level(1), level(8))
     return tuple(level(n) for n in steps)

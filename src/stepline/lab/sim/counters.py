@@ -1,31 +1,29 @@
 """Sums over an engine's life, from which its metrics are printed."""
 
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from itertools import accumulate
 
 from stepline.lab.sim.forward import Forward
 from stepline.lab.sim.prompt import Request
 
 
-@dataclass
 class Histogram:
     """Sum and count of some times, and how many lie at or under each bound."""
 
-    bounds: tuple[float, ...]
-    total: float = 0.0
-    count: int = 0
-    under: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.under = [0] * len(self.bounds)
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.total, self.count = 0.0, 0
+        self._within = [0] * (len(bounds) + 1)
 
     def add(self, value: float, times: int = 1) -> None:
         """Count a value, `times` times."""
         self.total += value * times
         self.count += times
-        for i in range(len(self.bounds) - 1, -1, -1):
-            if value > self.bounds[i]:
-                break
-            self.under[i] += times
+        self._within[bisect_left(self.bounds, value)] += times
+
+    def under(self) -> list[int]:
+        """How many were at or under each bound."""
+        return list(accumulate(self._within[:-1]))
 
 
 TTFT_BOUNDS = (

@@ -33,6 +33,8 @@ class Engine:
         self.on_forward: list[Callable[[Forward], None]] = []
         self.on_tick: list[Callable[[float], None]] = []
         """Told the time after every forward and pause."""
+        self.stall_s = 0.0
+        """How long it will stand still before the next forward."""
         self._out: deque[tuple[float, list[tuple[Request, int, int, bool]]]] = deque()
         self._arriving: list[tuple[float, int, Request]] = []
         self._order = itertools.count()
@@ -53,7 +55,10 @@ class Engine:
         """Take what has arrived and start the next forward; None when there is nothing to do."""
         while self._arriving and self._arriving[0][0] <= now:
             self.scheduler.submit(self._arriving.pop(0)[2])
-        return self.scheduler.step(now) if self.scheduler.busy else None
+        if not self.scheduler.busy:
+            return None
+        stalled_s, self.stall_s = self.stall_s, 0.0
+        return self.scheduler.step(now + stalled_s)
 
     def settle(self, done: Forward) -> None:
         """Count and log a forward that has ended, and hand its tokens to the front end."""

@@ -63,6 +63,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """The rule that should be named first; empty where nothing may be confirmed."""
     what: str
     plant: Plant
+    finding: str = "healthy"
+    """The rule's name, as labelled cases spell it."""
     also_true: tuple[str, ...] = ()
     """Codes that hold besides and cost less, or describe the same cause from another side."""
     load: str = "sweep"
@@ -173,12 +175,14 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         name="S201",
         expected="S201",
+        finding="batch-capped",
         what="at most 16, 8 or 4 requests run",
         plant=_cap,
     ),
     Fault(
         name="S202",
         expected="S202",
+        finding="kv-capacity-bound",
         also_true=("S203",),
         what="a KV pool of 45, 30 or 15 % of what the load needs",
         plant=_pool(0.45, 0.3, 0.15),
@@ -187,48 +191,66 @@ FAULTS: tuple[Fault, ...] = (
         name="S203",
         expected="S203",
         also_true=("S202",),
-        what="a pool that fills while answers grow, and an admission that does not foresee it",
+        finding="kv-preemption",
+        what="a pool of 50, 40 or 30 % of the need, and an admission that does not foresee how answers grow",
         plant=_all(
             _pool(0.5, 0.4, 0.3),
-            _set(conservativeness=(0.3, 0.2, 0.1), ratio_decay_steps=(20, 20, 20)),
+            _set(
+                conservativeness=(0.3, 0.2, 0.1),
+                ratio_decay_steps=(20, 20, 20),
+                reserve_whole_prompt=(False, False, False),
+            ),
         ),
-        load="long answers",
+        load="answers that grow",
     ),
     Fault(
         name="S204",
         expected="S204",
-        what="long prompts beside the load, prefilled 512, 256 or 128 tokens at a time",
-        plant=_set(chunk_tokens=(512, 256, 128)),
+        finding="prefill-interference",
+        what="long prompts beside the load, prefilled 256, 128 or 64 tokens at a time",
+        plant=_set(chunk_tokens=(256, 128, 64)),
         load="long prompts beside",
     ),
     Fault(
         name="S205",
         expected="S205",
+        finding="spec-not-paying",
         what="n-gram drafts of 5, 8 or 11 tokens, hardly any accepted",
         plant=_drafts("NGRAM", (6, 9, 12), (0.15, 0.08, 0.02)),
+        load="few streams",
     ),
     Fault(
         name="H301",
         expected="H301",
+        finding="host-bound",
         what="no overlap of host and GPU, and a host 10, 40 or 100 % of a step slower",
         plant=_all(_set(overlap=(False, False, False)), _host(0.1, 0.4, 1.0)),
     ),
     Fault(
         name="H302",
         expected="H302",
+        finding="cuda-graph-off",
         what="no decode graphs, on a host 0, 50 or 150 % of a step slower",
         plant=_all(_no_graphs, _host(0.0, 0.5, 1.5)),
     ),
-    Fault(name="H303", expected="H303", what="decode graphs end at batch 24, 16 or 8", plant=_ceiling),
+    Fault(
+        name="H303",
+        expected="H303",
+        finding="cuda-graph-uncovered-batch",
+        what="decode graphs end at batch 24, 16 or 8",
+        plant=_ceiling,
+    ),
     Fault(
         name="H304",
         expected="H304",
+        finding="frontend-bound",
         what="a front end that needs 2, 3 or 5 healthy steps to hand out the tokens of one",
         plant=_slow_front(2.0, 3.0, 5.0),
     ),
     Fault(
         name="K401",
         expected="K401",
+        finding="context-capacity-work",
         also_true=("K403",),
         what="each request costs 5, 12 or 30 % of a healthy step, in proportion to the configured context",
         plant=_each_by_context(0.05, 0.12, 0.3),
@@ -236,6 +258,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         name="K402",
         expected="K402",
+        finding="attention-occupancy",
         what="decode attention splits the KV of a request 4, 2 or 1 ways",
         plant=_set(kv_splits=(4, 2, 1), attention_backend=("triton", "triton", "triton")),
         load="short and long contexts",
@@ -243,12 +266,14 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         name="K403",
         expected="K403",
+        finding="linear-step",
         what="each request costs 5, 12 or 30 % of a healthy step; the configured context is 2,048",
         plant=_all(_each(0.05, 0.12, 0.3), _set(context_length=(2048, 2048, 2048))),
     ),
     Fault(
         name="L102",
         expected="L102",
+        finding="prefix-cache-distortion",
         what="every prompt shares all but its end with the others",
         plant=_nothing,
         load="shared prefix",
@@ -256,6 +281,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         name="L104",
         expected="L104",
+        finding="cold-start",
         what="the first prompts wait 1.5, 3 or 6 s for kernels to be compiled, inside the measurement",
         plant=_slow(cold_s=((1.0, 0.5), (2.0, 1.0), (4.0, 2.0))),
         load="cold, then again",
@@ -263,6 +289,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         name="P601",
         expected="P601",
+        finding="clock-throttle",
         what="a hot GPU at 70, 50 or 30 % of its clock",
         plant=_slow(clock_share=(0.7, 0.5, 0.3), clock_reasons=(SW_THERMAL, HW_THERMAL, HW_THERMAL)),
     ),
@@ -300,6 +327,7 @@ FAULTS: tuple[Fault, ...] = (
         expected="",
         what="drafts that are mostly accepted",
         plant=_drafts("EAGLE3", (4, 4, 4), (0.8, 0.85, 0.9)),
+        load="few streams",
     ),
     Fault(
         name="long-prompts",

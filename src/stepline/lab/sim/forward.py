@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from stepline.lab.sim.prompt import Request
+from stepline.lab.sim.world import Cost
 
 Made = list[tuple[Request, int]]
 """Requests that got tokens, and how many."""
@@ -16,9 +17,7 @@ class Forward:
     """`prefill`, `decode`, or `mixed` where an engine puts both into one forward."""
     start_s: float
     end_s: float
-    gpu_s: float
-    read_bytes: float
-    flops: float
+    cost: Cost
     batch: int
     """Requests that decoded."""
     running_before: int
@@ -30,6 +29,8 @@ class Forward:
     new_sequences: int = 0
     new_tokens: int = 0
     cached_tokens: int = 0
+    repeated_tokens: int = 0
+    """Of the new tokens, those that a retraction made the engine compute again."""
     pending_tokens: int = 0
     """Tokens of a long prompt that later chunks will take."""
     used_tokens: int = 0

@@ -30,15 +30,15 @@ class GpuSampler:
 
     def forward(self, done: Forward) -> None:
         """Spread a forward's GPU time over the periods it touches."""
-        start, end = done.start_s, done.start_s + done.gpu_s
-        length = max(1e-9, done.gpu_s)
+        start, end = done.start_s, done.start_s + done.cost.gpu_s
+        length = max(1e-9, done.cost.gpu_s)
         period = int(start / PERIOD_S)
         while start < end:
             edge = min(end, (period + 1) * PERIOD_S)
             part = (edge - start) / length
             self._busy[period] += edge - start
-            self._bytes[period] += done.read_bytes * part
-            self._flops[period] += done.flops * part
+            self._bytes[period] += done.cost.read_bytes * part
+            self._flops[period] += done.cost.flops * part
             start, period = edge, period + 1
 
     def rows(self, until_s: float, epoch_s: float) -> str:

@@ -53,10 +53,20 @@ class VirtualClient:
                 )
                 at_s += level.beside.every_s
         self._virtual.run(end)
+        self.let_go()
+        return row(level, seen, self._epoch + start, self._epoch + end) | {"client_cpu_share": 0.0}
+
+    def hold(self, streams: int, input_tokens: int, seconds: float) -> None:
+        """Keep `streams` endless answers going for a while, as one does under a profiler."""
+        for _ in range(streams):
+            self._send(Seen(), self._prompt(input_tokens, 0), 8192, self._virtual.now_s)
+        self._virtual.run(self._virtual.now_s + seconds)
+
+    def let_go(self) -> None:
+        """Give up everything that is open."""
         for request in self._open.values():
             self._virtual.engine.abort(request)
         self._open.clear()
-        return row(level, seen, self._epoch + start, self._epoch + end) | {"client_cpu_share": 0.0}
 
     def _send(
         self,

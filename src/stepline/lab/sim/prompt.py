@@ -30,7 +30,7 @@ def from_text(text: str) -> Prompt:
     return from_ids([hash(data[i : i + 4]) for i in range(0, len(data), 4)])
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Request:
     """One request on its way through the engine; times are seconds of the engine's clock."""
 

@@ -40,12 +40,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     prefix_cache: bool = True
     conservativeness: float = 1.0
     ratio_decay_steps: int = 600
+    reserve_whole_prompt: bool = True
+    """vLLM admits a prompt only when all of it fits (`scheduler_reserve_full_isl`), not just its first chunk."""
     log_interval: int = 40
     attention_backend: str
     kv_splits: int | None = None
     """Blocks per KV head and request in decode attention; None: as many as fill the GPU."""
     speculation: Speculation | None = None
     memory_share: float
+    trace_folder: str | None = None
+    """Where vLLM's profiler writes; None: launched without one. SGLang is told with each request."""
     remarks: tuple[str, ...] = ()
     """Extra start-up lines, as the engine would print them."""
 

@@ -41,6 +41,36 @@ class Disturbance(msgspec.Struct, frozen=True, kw_only=True):
     """Pauses before the first prefills after start (kernels compiled on first use)."""
 
 
+class Parts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """GPU time of a forward by what it is spent on, in ms before this server's own factor and jitter."""
+
+    projections: float
+    """Attention's weight matrices."""
+    dense: float
+    experts: float
+    head: float
+    cache: float
+    """Decode attention over the KV cache."""
+    prefill_attention: float
+    layers: float
+    """Small kernels and gaps of every layer."""
+    sampling: float
+    reduces: float
+    one_by_one: float
+    """What a fault spends on each running request."""
+    by_context: float
+    """What a fault spends on the configured context."""
+    drafts: float
+
+    @property
+    def total(self) -> float:
+        """Their sum."""
+        gemms = self.projections + self.dense + self.experts + self.head
+        attention = self.cache + self.prefill_attention
+        planted = self.one_by_one + self.by_context
+        return gemms + attention + self.layers + self.sampling + self.reduces + planted + self.drafts
+
+
 class Cost(msgspec.Struct, frozen=True):
     """One forward: seconds on the wall and of the GPU at work; bytes and FLOPs of one rank."""
 
@@ -48,6 +78,7 @@ class Cost(msgspec.Struct, frozen=True):
     gpu_s: float
     read_bytes: float
     flops: float
+    parts: Parts
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,17 +119,32 @@ class World:
         known, shape, fault, spec = self._known, self._shape, self.disturbance, self._settings.speculation
         new = sum(tokens for tokens, _ in work.parts)
         rows = work.decoding * (spec.draft_tokens if spec else 1) + new
-        share = known.prefill_flops_share if work.parts else known.decode_flops_share
-        gpu_ms, read_bytes, flops = self._matrices(rows, work.decoding + len(work.parts), share)
+        routed = shape.expert_bytes * shape.experts_read(rows) * shape.expert_layers
+        flops = 2 * shape.parameters_per_token * rows
+        flops += 2 * shape.head_parameters * (work.decoding + len(work.parts))
         kv_bytes = shape.kv_bytes_per_token * work.live_tokens
-        gpu_ms += 1e3 * kv_bytes / self._kv_rate(work.decoding) if work.decoding else 0.0
-        gpu_ms += sum(self._prefill_attention_ms(tokens, before) for tokens, before in work.parts)
-        gpu_ms += known.ms_per_layer * shape.layers + known.ms_per_expert_layer * shape.expert_layers
-        gpu_ms += known.ms_per_sequence * work.decoding + self._reduce_ms()
-        gpu_ms += fault.linear_ms * work.decoding
-        gpu_ms += fault.context_us_per_ktoken * work.decoding * self._settings.context_length / 1e6
-        gpu_ms += known.draft_ms if spec and work.decoding else 0.0
-        return self._timed(gpu_ms, self._host_ms(work), read_bytes + kv_bytes, flops, cold=bool(work.parts))
+        slower = self._over_reading(routed, flops, decode=not work.parts)
+        plain_ms = 1e3 * slower / (self._gpu.bandwidth_bytes_s * known.weight_bandwidth_share)
+        routed_ms = 1e3 * slower / (self._gpu.bandwidth_bytes_s * known.expert_bandwidth_share)
+        context_ms = fault.context_us_per_ktoken * self._settings.context_length / 1e6
+        parts = Parts(
+            projections=plain_ms * shape.attention_bytes,
+            dense=plain_ms * shape.dense_bytes,
+            experts=routed_ms * routed,
+            head=plain_ms * shape.head_bytes,
+            cache=1e3 * kv_bytes / self._kv_rate(work.decoding) if work.decoding else 0.0,
+            prefill_attention=sum(
+                self._prefill_attention_ms(tokens, before) for tokens, before in work.parts
+            ),
+            layers=known.ms_per_layer * shape.layers + known.ms_per_expert_layer * shape.expert_layers,
+            sampling=known.ms_per_sequence * work.decoding,
+            reduces=self._reduce_ms(),
+            one_by_one=fault.linear_ms * work.decoding,
+            by_context=context_ms * work.decoding,
+            drafts=known.draft_ms if spec and work.decoding else 0.0,
+        )
+        read = shape.attention_bytes + shape.dense_bytes + shape.head_bytes + routed + kv_bytes
+        return self._timed(parts, self._host_ms(work), read, flops, cold=bool(work.parts))
 
     def accepted(self) -> int:
         """Drafts that one verification accepts."""
@@ -108,15 +154,14 @@ class World:
             count += 1
         return count
 
-    def _matrices(self, rows: int, sampled: int, share: float) -> tuple[float, float, float]:
-        """(ms, bytes, FLOPs) of all weight matrices; the head works for `sampled` rows only."""
+    def _over_reading(self, routed: float, flops: float, *, decode: bool) -> float:
+        """How much longer the matrices take than reading them does: 1 unless their FLOPs bind."""
         known, shape, gpu = self._known, self._shape, self._gpu
         plain = shape.attention_bytes + shape.dense_bytes + shape.head_bytes
-        routed = shape.expert_bytes * shape.experts_read(rows) * shape.expert_layers
-        read_ms = 1e3 * plain / (gpu.bandwidth_bytes_s * known.weight_bandwidth_share)
-        read_ms += 1e3 * routed / (gpu.bandwidth_bytes_s * known.expert_bandwidth_share)
-        flops = 2 * (shape.parameters_per_token * rows + shape.head_parameters * sampled)
-        return max(read_ms, 1e3 * flops / (gpu.peak(shape.math) * share)), plain + routed, flops
+        read_s = plain / (gpu.bandwidth_bytes_s * known.weight_bandwidth_share)
+        read_s += routed / (gpu.bandwidth_bytes_s * known.expert_bandwidth_share)
+        share = known.decode_flops_share if decode else known.prefill_flops_share
+        return max(1.0, flops / (gpu.peak(shape.math) * share) / read_s)
 
     def _kv_rate(self, decoding: int) -> float:
         """Bytes of KV a second: of the memory, or of the blocks where they are too few."""
@@ -148,12 +193,13 @@ class World:
             return host_ms + known.prefill_eager_ms_per_layer * layers * self._eager
         return host_ms + known.prefill_host_ms
 
-    def _timed(self, gpu_ms: float, host_ms: float, read_bytes: float, flops: float, *, cold: bool) -> Cost:
+    def _timed(self, parts: Parts, host_ms: float, read_bytes: float, flops: float, *, cold: bool) -> Cost:
         known, draw = self._known, self._random
-        gpu_ms *= self._server * (1 + draw.gauss(0, known.step_jitter)) / self.disturbance.clock_share
+        jitter = self._server * (1 + draw.gauss(0, known.step_jitter))
+        gpu_ms = parts.total * jitter / self.disturbance.clock_share
         host_ms *= draw.lognormvariate(0, 0.05)
         if draw.random() < known.hiccup_share:
             host_ms += draw.expovariate(1 / known.hiccup_ms)
         wall_ms = max(gpu_ms, host_ms) if self._settings.overlap else gpu_ms + host_ms
         pause_s = self._cold.pop(0) if cold and self._cold else 0.0
-        return Cost(wall_ms / 1e3 + pause_s, gpu_ms / 1e3, read_bytes, flops)
+        return Cost(wall_ms / 1e3 + pause_s, gpu_ms / 1e3, read_bytes, flops, parts)

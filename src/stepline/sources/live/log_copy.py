@@ -1,8 +1,7 @@
 """Copies the server's log into the bundle while it grows, without the keys that may stand in it."""
 
+from collections.abc import Callable
 from pathlib import Path
-
-from stepline.sources.redact import redact
 
 WHOLE_BYTES = 4 << 20
 """A log up to this size is kept from its start: start-up lines and what the server did before."""
@@ -14,13 +13,13 @@ MAX_BYTES = 256 << 20
 class LogCopy:
     """Follows one file. A cut is marked by a line of its own, which no reader takes for a report."""
 
-    def __init__(self, log: Path, copy: Path) -> None:
-        """Copy what is there already.
+    def __init__(self, log: Path, copy: Path, clean: Callable[[str], str]) -> None:
+        """Copy what is there already, through `clean`, which takes keys out.
 
         Raises:
             OSError: when the log cannot be read.
         """
-        self._log, self._copy = log, copy
+        self._log, self._copy, self._clean = log, copy, clean
         self._written = 0
         size = log.stat().st_size
         self._at = 0
@@ -60,6 +59,6 @@ class LogCopy:
     def _write(self, lines: bytes) -> None:
         if self._written > MAX_BYTES:
             return
-        text = redact(lines.decode("utf-8", "replace"))
+        text = self._clean(lines.decode("utf-8", "replace"))
         with self._copy.open("a", encoding="utf-8") as copy:
             self._written += copy.write(text)

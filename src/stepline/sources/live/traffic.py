@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from stepline.evidence.metrics import EngineMetrics, growth
 from stepline.evidence.run import Run
+from stepline.sources.client_file import METRICS_FILE
 from stepline.sources.http import Unreachable
 from stepline.sources.live.session import Session
 from stepline.sources.read import read
@@ -43,7 +44,7 @@ def watch(session: Session, seconds: float) -> Traffic:
 
 
 def _scrapes(session: Session) -> tuple[EngineMetrics, ...]:
-    path = session.folder / "metrics.txt"
+    path = session.folder / METRICS_FILE
     run = read([path]) if path.is_file() else Run()
     return run.metrics
 

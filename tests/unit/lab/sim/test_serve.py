@@ -1,10 +1,15 @@
 import asyncio
 import contextlib
 import json
+import time
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import pytest
 
 import stepline
+from stepline.cli.trace import summarise_paths
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
 from stepline.lab.real import http
@@ -12,17 +17,22 @@ from stepline.lab.real.load import run_level
 from stepline.lab.real.matrix import Level
 from stepline.lab.sim.faults import find_fault
 from stepline.lab.sim.serve import serve
-from stepline.lab.sim.start import start
+from stepline.lab.sim.start import Started, start
+from stepline.lab.sim.world import Work
 
 MODEL = "llama-3.1-8b"
+T = TypeVar("T")
+
+
+def begin(engine: str, fault: str, tp: int = 1, **changes: Any) -> Started:
+    planted, strength = find_fault(fault)
+    config, gpu = find_model(MODEL).config, find_gpu("h200")
+    return start(engine, MODEL, config, gpu, fault=planted, strength=strength, seed=1, tp=tp, changes=changes)
 
 
 async def drive(fault: str, log: Path, levels: tuple[int, ...], speed: float = 4.0) -> list[dict[str, Any]]:
     """Serve in this event loop, drive closed-loop levels, ask the information routes, stop."""
-    planted, strength = find_fault(fault)
-    started = start(
-        "sglang", MODEL, find_model(MODEL).config, find_gpu("h200"), fault=planted, strength=strength, seed=1
-    )
+    started = begin("sglang", fault)
     bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     with log.open("w") as file:
         server = asyncio.create_task(serve(started, 0, file.write, speed=speed, ready=bound.set_result))
@@ -105,3 +115,109 @@ def test_streams_count_as_the_engine_does(tmp_path: Path) -> None:
     assert events[-1]["choices"] == []
     meta = json.loads(whole)["meta_info"]
     assert (meta["prompt_tokens"], meta["completion_tokens"], meta["cached_tokens"]) == (40, 7, 0)
+
+
+def served(engine: str, fault: str, asks: Callable[[int], Coroutine[Any, Any, T]], **changes: Any) -> T:
+    """What `asks` returns of a server on the port it is given, at twenty times real time."""
+
+    async def main() -> T:
+        started = begin(engine, fault, tp=2, **changes)
+        bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        server = asyncio.create_task(serve(started, 0, lambda _: None, speed=20, ready=bound.set_result))
+        try:
+            return await asks(await bound)
+        finally:
+            server.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await server
+
+    return asyncio.run(main())
+
+
+def test_vllm_streams_count_in_ids_and_usage() -> None:
+    async def ask(port: int) -> bytes:
+        body = {"prompt": [1, 2, 3], "max_tokens": 4, "stream": True, "return_token_ids": True}
+        options = {"stream_options": {"include_usage": True, "continuous_usage_stats": True}}
+        return await http.call(port, "/v1/completions", body | options)
+
+    events = [
+        json.loads(line[6:])
+        for line in served("vllm", "healthy", ask).decode().splitlines()
+        if line[6:7] == "{"
+    ]
+    chunks = [event["choices"][0] for event in events if event["choices"]]
+    assert [len(chunk["token_ids"]) for chunk in chunks] == [1, 1, 1, 1]
+    assert chunks[0]["prompt_token_ids"] == [1, 2, 3]
+    assert [event["usage"]["completion_tokens"] for event in events] == [1, 2, 3, 4, 4]
+    assert [chunk["finish_reason"] for chunk in chunks] == [None, None, None, "length"]
+
+
+@pytest.mark.parametrize("engine", ["sglang", "vllm"])
+def test_bad_requests_are_refused_and_the_server_goes_on(engine: str) -> None:
+    path = "/generate" if engine == "sglang" else "/v1/completions"
+    good = {"input_ids": [1], "sampling_params": {"max_new_tokens": 2}, "prompt": [1], "max_tokens": 2}
+
+    async def ask(port: int) -> list[str]:
+        said = []
+        for bad in ({}, {"input_ids": "x", "prompt": {"a": 1}}, {**good, "max_tokens": 10**9} | TOO_LONG):
+            try:
+                said.append((await http.call(port, path, bad)).decode())
+            except ConnectionError as e:
+                said.append(str(e))
+        assert b"completion_tokens" in await http.call(port, path, good)
+        return said
+
+    said = served(engine, "healthy", ask)
+    assert all("answered 400" in each for each in said[1:])
+
+
+TOO_LONG = {"sampling_params": {"max_new_tokens": 10**9}}
+
+
+def test_a_profile_is_written_for_every_rank_and_reads_as_the_steps_were(tmp_path: Path) -> None:
+    bounded, open_ended = tmp_path / "bounded", tmp_path / "open"
+
+    async def hold(port: int) -> None:
+        body = {"input_ids": list(range(600)), "sampling_params": {"max_new_tokens": 8000}, "stream": True}
+        async for _ in http.generate(port, body):
+            pass
+
+    async def ask(port: int) -> None:
+        holds = [asyncio.create_task(hold(port)) for _ in range(4)]
+        await asyncio.sleep(0.1)
+        await http.call(port, "/start_profile", {"output_dir": str(open_ended)})
+        with pytest.raises(ConnectionError, match="already in progress"):
+            await http.call(port, "/start_profile", {"output_dir": str(open_ended)})
+        await asyncio.sleep(0.02)
+        await http.call(port, "/stop_profile", {})
+        await http.call(port, "/start_profile", {"output_dir": str(bounded), "num_steps": 5})
+        deadline = time.monotonic() + 5
+        while len(list(bounded.glob("*.gz"))) < 2 and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        for each in holds:
+            each.cancel()
+        await asyncio.gather(*holds, return_exceptions=True)
+
+    served("sglang", "healthy", ask)
+    assert len(list(open_ended.iterdir())) == 2
+    names = sorted(path.name.split("-", 1)[1] for path in bounded.iterdir())
+    assert names == ["TP-0.trace.json.gz", "TP-1.trace.json.gz"]
+    summary = summarise_paths(sorted(bounded.iterdir()), context_tokens=None, gpu="h200", quiet=True)
+    group = summary.group()
+    assert group is not None
+    assert (group.batch, group.steps) == (4, 5)
+    one = begin("sglang", "healthy", tp=2)
+    cost = one.scheduler.world.price(Work(decoding=4, live_tokens=4 * 700))
+    assert group.busy_ms == pytest.approx(1e3 * cost.gpu_s, rel=0.06)  # gaps between kernels are not busy
+
+
+def test_vllm_profiles_only_when_it_was_launched_to(tmp_path: Path) -> None:
+    async def ask(port: int) -> None:
+        await http.call(port, "/start_profile", {})
+        await http.call(port, "/v1/completions", {"prompt": [1] * 20, "max_tokens": 8})
+        await http.call(port, "/stop_profile", {})
+
+    served("vllm", "healthy", ask, trace_folder=str(tmp_path))
+    assert len(list(tmp_path.glob("dp0_pp0_tp?_dcp0_ep0_rank?.*.pt.trace.json.gz"))) == 2
+    with pytest.raises(ConnectionError, match="404"):
+        served("vllm", "healthy", ask)

@@ -1,13 +1,17 @@
 """SGLang 0.5.16's routes over a simulated engine."""
 
 import itertools
+import tempfile
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
 from stepline.lab.sim.engine import Clocked
 from stepline.lab.sim.http import Call, Reply
+from stepline.lab.sim.profiler import Profiler
 from stepline.lab.sim.prompt import OnTokens, Prompt, Request, from_ids, from_text
 from stepline.lab.sim.sglang import info, metrics
 from stepline.lab.sim.sglang.log import SglangLog
@@ -22,8 +26,11 @@ _QUIET = {"/metrics", "/metrics/"}
 class SglangApi:
     """Answers calls; generation goes to `live`."""
 
-    def __init__(self, live: Clocked, shape: Shape, log: SglangLog, address: tuple[str, int]) -> None:
+    def __init__(
+        self, live: Clocked, shape: Shape, log: SglangLog, address: tuple[str, int], profiler: Profiler
+    ) -> None:
         self._live, self._shape, self._log, self._address = live, shape, log, address
+        self.profiler = profiler
         self._scheduler = cast("SglangScheduler", live.engine.scheduler)
         live.engine.on_forward.append(log.forward)
         self._ids = itertools.count(1)
@@ -35,14 +42,15 @@ class SglangApi:
             "/get_model_info": self._model_info,
             "/server_info": self._server_info,
             "/get_server_info": self._server_info,
+            "/v1/loads": self._loads,
             "/v1/models": self._models,
             "/metrics": self._metrics,
             "/metrics/": self._metrics,
             "/generate": self._generate,
             "/v1/completions": self._completions,
             "/flush_cache": self._flush,
-            "/start_profile": self._no_profile,
-            "/stop_profile": self._no_profile,
+            "/start_profile": self._start_profile,
+            "/stop_profile": self._stop_profile,
         }
 
     def __call__(self, call: Call, reply: Reply) -> None:
@@ -53,7 +61,7 @@ class SglangApi:
         else:
             try:
                 route(call, reply)
-            except (ValueError, TypeError, KeyError) as e:  # msgspec's errors are ValueErrors
+            except (ValueError, TypeError, KeyError, OSError) as e:  # msgspec's errors are ValueErrors
                 reply.json({"error": {"message": str(e)}}, 400)
         if call.path not in _QUIET:
             self._log.access(self._live.now(), call.peer, call.method, call.path, reply.status or 200)
@@ -98,6 +106,20 @@ class SglangApi:
         card = {"id": one.model, "object": "model", "created": 0, "owned_by": "sglang", "root": one.model}
         reply.json({"object": "list", "data": [card | {"parent": None, "max_model_len": one.context_length}]})
 
+    def _loads(self, _: Call, reply: Reply) -> None:
+        scheduler = self._scheduler
+        load = {
+            "dp_rank": 0,
+            "num_running_reqs": len(scheduler.running),
+            "num_waiting_reqs": len(scheduler.waiting),
+            "num_used_tokens": scheduler.used,
+            "max_total_num_tokens": scheduler.settings.kv_tokens,
+            "max_running_requests": scheduler.settings.max_running,
+            "token_usage": round(scheduler.used / scheduler.settings.kv_tokens, 4),
+            "gen_throughput": self._log.throughput,
+        }
+        reply.json({"version": scheduler.settings.version, "dp_rank_count": 1, "loads": [load]})
+
     def _metrics(self, _: Call, reply: Reply) -> None:
         reply.send(200, self.page().encode(), "text/plain; version=0.0.4; charset=utf-8")
 
@@ -108,8 +130,33 @@ class SglangApi:
         self._scheduler.cache.clear()
         reply.send(200, b"Cache flushed.\nPlease check backend logs for more details.\n", "text/plain")
 
-    def _no_profile(self, _: Call, reply: Reply) -> None:
-        reply.send(501, b"this simulated engine records no traces\n", "text/plain")
+    def _start_profile(self, call: Call, reply: Reply) -> None:
+        """Answers at once, as the engine does, and writes on this machine's disk where it was told to."""
+        body = call.json()
+        if self.profiler.active:
+            raise ValueError("Profiling is already in progress. Call /stop_profile first.")
+        folder, steps = str(body.get("output_dir") or tempfile.gettempdir()), body.get("num_steps")
+        ident = str(time.time())
+        self.profiler.on_done = self._profiled
+        self.profiler.start(
+            Path(folder), lambda rank: f"{ident}-TP-{rank}.trace.json.gz", int(steps) if steps else None
+        )
+        self._log.line(
+            self._live.now(),
+            f"Profiling starts. Traces will be saved to: {folder} (with profile id: {ident})",
+        )
+        reply.send(200, b"Start profiling.\n", "text/plain")
+
+    def _stop_profile(self, _: Call, reply: Reply) -> None:
+        if not self.profiler.active:
+            raise ValueError("Profiling is not in progress. Call /start_profile first.")
+        self.profiler.stop()
+        self._profiled()
+        reply.send(200, b"Stop profiling. This will take some time.\n", "text/plain")
+
+    def _profiled(self) -> None:
+        self._log.line(self._live.now(), "Stop profiling...")
+        self._log.line(self._live.now(), f"Profiling done. Traces are saved to: {self.profiler.folder}")
 
     def _generate(self, call: Call, reply: Reply) -> None:
         body = call.json()

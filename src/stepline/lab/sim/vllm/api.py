@@ -1,13 +1,16 @@
 """vLLM 0.20's routes over a simulated engine, development mode on."""
 
 import itertools
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
 from stepline.lab.sim.engine import Clocked
 from stepline.lab.sim.http import Call, Reply
+from stepline.lab.sim.profiler import Profiler
 from stepline.lab.sim.prompt import Request, from_ids, from_text
 from stepline.lab.sim.vllm import info, metrics
 from stepline.lab.sim.vllm.log import VllmLog
@@ -18,8 +21,8 @@ from stepline.lab.sim.vllm.streams import CompletionAnswer, Options
 class VllmApi:
     """Answers calls; generation goes to `live`."""
 
-    def __init__(self, live: Clocked, log: VllmLog, address: tuple[str, int]) -> None:
-        self._live, self._log, self._address = live, log, address
+    def __init__(self, live: Clocked, log: VllmLog, address: tuple[str, int], profiler: Profiler) -> None:
+        self._live, self._log, self._address, self.profiler = live, log, address, profiler
         scheduler = self._scheduler = cast("VllmScheduler", live.engine.scheduler)
         live.engine.on_forward.append(log.forward)
         live.engine.on_tick.append(log.tick)
@@ -34,16 +37,18 @@ class VllmApi:
             "/reset_prefix_cache": self._reset,
             "/v1/completions": self._completions,
         }
+        if scheduler.settings.trace_folder is not None:
+            self._routes |= {"/start_profile": self._start_profile, "/stop_profile": self._stop_profile}
 
     def __call__(self, call: Call, reply: Reply) -> None:
-        """Answer one call; the profile routes are absent, as in an engine that was launched without a profiler."""
+        """Answer one call; an engine launched without a profiler has no routes for it."""
         route = self._routes.get(call.path)
         if route is None:
             reply.json({"detail": "Not Found"}, 404)
         else:
             try:
                 route(call, reply)
-            except (ValueError, TypeError, KeyError) as e:  # msgspec's errors are ValueErrors
+            except (ValueError, TypeError, KeyError, OSError) as e:  # msgspec's errors are ValueErrors
                 reply.json(
                     {"error": {"message": str(e), "type": "BadRequestError", "param": None, "code": 400}}, 400
                 )
@@ -68,6 +73,19 @@ class VllmApi:
 
     def _metrics(self, _: Call, reply: Reply) -> None:
         reply.send(200, self.page().encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+    def _start_profile(self, _: Call, reply: Reply) -> None:
+        stem = f"{time.time_ns()}.pt.trace.json.gz"
+        folder = Path(self._scheduler.settings.trace_folder or "")
+        self.profiler.start(folder, lambda rank: f"dp0_pp0_tp{rank}_dcp0_ep0_rank{rank}.{stem}", None)
+        self._log.say(self._live.now(), "Starting profiler...")
+        reply.send(200, b"", "text/plain")
+
+    def _stop_profile(self, _: Call, reply: Reply) -> None:
+        self._log.say(self._live.now(), "Stopping profiler...")
+        self.profiler.stop()
+        self._log.say(self._live.now(), "Profiler stopped.")
+        reply.send(200, b"", "text/plain")
 
     def _reset(self, _: Call, reply: Reply) -> None:
         self._scheduler.cache.clear()

@@ -98,6 +98,10 @@ def server_info(settings: Settings) -> dict[str, Any]:
             "cudagraph_capture_sizes": sizes,
             "max_cudagraph_capture_size": max(sizes, default=0),
         },
-        "profiler_config": None,
+        "profiler_config": {
+            "profiler": "torch" if settings.trace_folder else None,
+            "torch_profiler_dir": settings.trace_folder or "",
+            "torch_profiler_with_stack": False,
+        },
     }
     return {"vllm_config": config, "vllm_env": {"VLLM_SERVER_DEV_MODE": True}, "system_env": {}}

@@ -119,6 +119,10 @@ class VllmLog:
             self._write(f"{_API} INFO:     {text}\n")
         self._since = at_s
 
+    def say(self, at_s: float, text: str) -> None:
+        """A line of the front end's own."""
+        self.line(at_s, _API, "api_router.py:33", text)
+
     def access(self, peer: str, method: str, path: str, status: int) -> None:
         """Uvicorn's line of a request."""
         word = {200: "OK", 400: "Bad Request", 404: "Not Found"}.get(status, "")

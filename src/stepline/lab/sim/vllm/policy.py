@@ -25,7 +25,7 @@ class VllmScheduler(Scheduler):
         parts: list[tuple[Request, int]] = []
         preempted: list[Request] = []
         for request in list(self.running):
-            if request not in self.running:
+            if request in preempted:
                 continue
             need = request.wanted - request.held
             prompt = need > 1  # a request that decodes lacks only the token that it made last
@@ -72,7 +72,8 @@ class VllmScheduler(Scheduler):
             request = self.waiting[0]
             cached = self.cache.match(request.prompt)
             tokens = min(request.wanted - cached, budget)
-            if self.free < cached + tokens + len(self.running):
+            needed = request.wanted if self.settings.reserve_whole_prompt else cached + tokens
+            if self.free < needed + len(self.running):
                 break
             self.waiting.popleft()
             if request.admitted_s is None:
@@ -112,9 +113,7 @@ class VllmScheduler(Scheduler):
             kind="mixed" if parts and decoding else "prefill" if parts else "decode",
             start_s=now,
             end_s=end_s,
-            gpu_s=cost.gpu_s,
-            read_bytes=cost.read_bytes,
-            flops=cost.flops,
+            cost=cost,
             batch=len(decoding),
             running_before=len(decoding),
             graph=graph,
@@ -123,6 +122,7 @@ class VllmScheduler(Scheduler):
             retracted=preempted,
             new_sequences=len(parts),
             new_tokens=sum(tokens for _, tokens in parts),
+            repeated_tokens=sum(tokens for request, tokens in parts if request.retractions),
             cached_tokens=cached,
             used_tokens=self.used,
             queued=len(self.waiting),

@@ -18,7 +18,7 @@ from stepline.sources.engines.sglang.bulk import Bulk
 from stepline.sources.engines.sglang.prefix import Prefix, parse_prefix
 from stepline.sources.engines.sglang.settings import facts_from_settings, parse_server_args
 from stepline.sources.engines.sglang.startup import READERS, settled
-from stepline.sources.logbook import LogBook
+from stepline.sources.logbook import GPU_FAULTS, LogBook
 
 _RECOGNISE = re.compile(
     rb"(?:Decode|Prefill) batch[.,\s]|server_args=(?:ServerArgs\(|\{)|max_running_requests=\d"
@@ -44,6 +44,7 @@ EVENTS: tuple[tuple[str, EventKind], ...] = (
     ("Try DeepGEMM JIT Compiling", "jit-compile"),
     ("Scheduler hit an exception", "crash"),
     ("Scheduler watchdog timeout", "crash"),
+    *GPU_FAULTS,
 )
 
 

@@ -11,6 +11,7 @@ PREFIX = "sglang:"
 GAUGES = {
     "num_running_reqs": "running",
     "num_queue_reqs": "queued",
+    "num_grammar_queue_reqs": "grammar_queued",
     "num_used_tokens": "pool_tokens",
     "max_total_num_tokens": "kv_capacity_tokens",
     "decode_sum_seq_lens": "live_tokens",

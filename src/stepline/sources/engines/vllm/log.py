@@ -11,7 +11,7 @@ from stepline.sources.engines.vllm import stat_lines
 from stepline.sources.engines.vllm.bulk import Bulk
 from stepline.sources.engines.vllm.settings import facts_from_settings, parse_arguments, parse_dump
 from stepline.sources.engines.vllm.startup import RULES, settled
-from stepline.sources.logbook import LogBook
+from stepline.sources.logbook import GPU_FAULTS, LogBook
 
 _RECOGNISE = re.compile(
     rb"Avg prompt throughput: [\d.]+ tokens/s|iteration elapsed time: [\d.]+ ms|vLLM API server version"
@@ -32,6 +32,7 @@ EVENTS: tuple[tuple[str, EventKind], ...] = (
     ("Starting profiler", "profile-start"),
     ("Stopping profiler", "profile-end"),
     ("DeepGEMM JIT", "jit-compile"),
+    *GPU_FAULTS,
 )
 
 

@@ -1,0 +1,115 @@
+"""The simulated world against what real engines measured (calibration captures, tests/data/h200-sglang-2)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from stepline.errors import UnknownFact, UsageError
+from stepline.facts.catalogue import find_model
+from stepline.facts.hardware import find_gpu
+from stepline.lab.real.matrix import Level
+from stepline.lab.sim.calibration import load_calibration
+from stepline.lab.sim.engine import Engine
+from stepline.lab.sim.faults import FAULTS, find_fault
+from stepline.lab.sim.load import VirtualClient
+from stepline.lab.sim.shape import shape_of
+from stepline.lab.sim.start import Started, start
+from stepline.lab.sim.virtual import Virtual
+from stepline.lab.sim.world import Disturbance, Work, World
+
+REAL = Path("tests/data/h200-sglang-2")
+LLAMA = find_model("llama-3.1-8b").config
+
+
+def started(engine: str = "sglang", fault: str = "healthy", seed: int = 1, **changes: Any) -> Started:
+    planted, strength = find_fault(fault)
+    return start(
+        engine, "m", LLAMA, find_gpu("h200"), fault=planted, strength=strength, seed=seed, changes=changes
+    )
+
+
+def serve(one: Started, *levels: Level) -> list[dict[str, Any]]:
+    client = VirtualClient(Virtual(Engine(one.scheduler, one.front)), seed=1, epoch_s=0.0)
+    return [client.level(level) for level in levels]
+
+
+def level(streams: int, input_tokens: int = 512, output_tokens: int = 192) -> Level:
+    return Level(concurrency=streams, input_tokens=input_tokens, output_tokens=output_tokens, seconds=8.0)
+
+
+def test_a_healthy_server_is_as_fast_as_the_real_one() -> None:
+    real = {row["C"]: row for row in json.loads((REAL / "healthy_8b/sweep.json").read_text())}
+    rows = serve(started(), *(level(streams) for streams in real))
+    for row in rows:
+        assert row["tok_s"] == pytest.approx(real[row["C"]]["tok_s"], rel=0.06), row["C"]
+        assert row["tpot_ms"] == pytest.approx(real[row["C"]]["tpot_ms"], rel=0.06), row["C"]
+
+
+def test_eager_batches_above_the_graphs_cost_what_they_cost_the_real_one() -> None:
+    # The host's speed differs between starts (22.6 to 33.6 ms in one capture), hence the width.
+    real = {row["C"]: row for row in json.loads((REAL / "graph_cap8/sweep.json").read_text())}
+    for row in serve(started(fault="H303:3"), level(8), level(16)):
+        assert row["chunk_gap_ms"] == pytest.approx(real[row["C"]]["chunk_gap_ms"], rel=0.3), row["C"]
+
+
+def test_attention_without_splits_is_as_slow_as_the_real_one() -> None:
+    half = LLAMA | {"num_hidden_layers": 16}
+    fault, strength = find_fault("K402:3")
+    one = start("sglang", "m", half, find_gpu("h200"), fault=fault, strength=strength, seed=1)
+    row = serve(one, msgspec.structs.replace(level(1, 24_000, 200), seconds=20.0))[0]
+    assert row["chunk_gap_ms"] == pytest.approx(38.25, rel=0.08)
+
+
+def test_the_same_seed_gives_the_same_server_and_another_seed_another() -> None:
+    first, again, other = (serve(started(seed=seed), level(4))[0] for seed in (1, 1, 2))
+    assert first == again
+    assert first["tpot_ms"] != other["tpot_ms"]
+    assert first["tpot_ms"] == pytest.approx(other["tpot_ms"], rel=0.06)
+
+
+def world(disturbance: Disturbance, gpu: str = "h200") -> World:
+    known = msgspec.structs.replace(load_calibration(), step_jitter=0.0, hiccup_share=0.0, server_spread=0.0)
+    settings = started().scheduler.settings
+    return World(shape_of(LLAMA), find_gpu(gpu), settings, disturbance, known, seed=1)
+
+
+def test_a_planted_cost_appears_in_the_step_and_nowhere_else() -> None:
+    work = Work(decoding=16, live_tokens=16 * 600)
+    plain = world(Disturbance()).price(work).gpu_s
+    assert world(Disturbance(linear_ms=0.5)).price(work).gpu_s == pytest.approx(plain + 16 * 0.5e-3)
+    by_context = world(Disturbance(context_us_per_ktoken=2.0)).price(work).gpu_s
+    assert by_context == pytest.approx(plain + 16 * 131.072 * 2e-6)
+    assert world(Disturbance(clock_share=0.5)).price(work).gpu_s == pytest.approx(2 * plain)
+    prefill = Work(parts=((512, 0),))
+    assert world(Disturbance(linear_ms=0.5)).price(prefill) == world(Disturbance()).price(prefill)
+
+
+def test_experts_are_read_as_uniform_routing_draws_them() -> None:
+    shape = shape_of(find_model("qwen3-30b-a3b").config)
+    assert shape.experts_read(1) == pytest.approx(8)
+    assert shape.experts_read(10_000) == pytest.approx(128)
+    assert shape.weight_bytes == pytest.approx(61e9, rel=0.02)  # 30.5 billion parameters of two bytes
+
+
+def test_what_cannot_be_simulated_is_refused() -> None:
+    with pytest.raises(UnknownFact, match="plain transformers"):
+        shape_of(find_model("deepseek-v4-flash").config)
+    planted, strength = find_fault("healthy")
+    config = find_model("llama-3.1-70b").config
+    with pytest.raises(UsageError, match="leaves too little"):
+        start("sglang", "m", config, find_gpu("h100"), fault=planted, strength=strength, seed=0)
+    with pytest.raises(UsageError, match="no fault is called"):
+        find_fault("X999")
+    with pytest.raises(UsageError, match="strength"):
+        find_fault("S201:4")
+
+
+def test_every_fault_can_be_started_at_every_strength_on_both_engines() -> None:
+    for engine in ("sglang", "vllm"):
+        for fault in FAULTS:
+            for strength in fault.strengths:
+                one = start(engine, "m", LLAMA, find_gpu("h200"), fault=fault, strength=strength, seed=0)
+                assert one.scheduler.settings.kv_tokens > 0

@@ -1,0 +1,110 @@
+"""What is measured next, from what is known so far."""
+
+import msgspec
+import pytest
+
+from stepline.findings.diagnose import diagnose
+from stepline.model.assess import assess
+from stepline.model.picture import Setup
+from stepline.plan.experiment import Experiment, Limits, Stop
+from stepline.plan.policy import MANY, next_experiment, outline
+from tests.rules.server import Stage, level, server
+
+LIMITS = Limits(budget_s=180, profile=True)
+
+
+def known(stages, levels):
+    """Picture and diagnosis of a server whose levels turned over."""
+    counted = [msgspec.structs.replace(each, requests=200) for each in levels]
+    picture = assess(server(stages, levels=counted), Setup(gpu="h200"))
+    return picture, diagnose(picture)
+
+
+def done(*streams: int, **changes) -> tuple[Experiment, ...]:
+    plain = Experiment(
+        kind="level",
+        concurrency=1,
+        input_tokens=512,
+        output_tokens=192,
+        together_tokens=160,
+        seconds=6.0,
+        decides="",
+    )
+    return tuple(msgspec.structs.replace(plain, concurrency=count, **changes) for count in streams)
+
+
+SOUND = (
+    [Stage(running=1, step_ms=4.9), Stage(running=8, step_ms=5.1), Stage(running=64, step_ms=6.6)],
+    [level(1, 195, 4.9, 20), level(8, 1450, 5.1, 25), level(64, 7600, 6.8, 60)],
+)
+
+
+def test_the_ends_of_the_law_come_first():
+    first = next_experiment(None, None, (), LIMITS)
+    second = next_experiment(None, None, done(1), LIMITS)
+    assert (first.concurrency, second.concurrency) == (1, MANY)
+
+
+def test_at_a_cap_the_third_level_is_the_cap():
+    stages = [Stage(running=1, step_ms=4.9), Stage(running=8, step_ms=5.1, queued=56)]
+    picture, found = known(stages, [level(1, 195, 4.9, 20), level(64, 1450, 5.1, 4900)])
+    assert next_experiment(picture, found, done(1, 64), LIMITS).concurrency == 8
+
+
+def test_a_sound_server_is_left_alone_after_three_levels():
+    picture, found = known(*SOUND)
+    assert found.findings == ()
+    assert isinstance(next_experiment(picture, found, done(1, 64, 8), LIMITS), Stop)
+
+
+def test_a_suspected_cause_is_traced_under_its_load():
+    stages = [Stage(running=n, step_ms=2.1 + 0.72 * n) for n in (1, 8, 32)]
+    levels = [level(1, 350, 2.8, 20), level(8, 1000, 7.9, 40), level(32, 1270, 25.2, 90)]
+    run = server(stages, levels=[msgspec.structs.replace(each, requests=200) for each in levels])
+    picture = assess(run, Setup(gpu="h200", context_length=131072))
+    found = diagnose(picture)
+    assert [finding.status for finding in found.findings] == ["suspected"]
+    limits = msgspec.structs.replace(LIMITS, concurrency=(1, 32, 8))
+    profile = next_experiment(picture, found, done(1, 32, 8), limits)
+    assert (profile.kind, profile.concurrency) == ("profile", 32)
+    assert profile.together_tokens * 25.2 / 1000 >= profile.seconds - 1, "no prompt while the trace is taken"
+
+
+def test_without_a_profiler_another_context_decides():
+    stages = [Stage(running=n, step_ms=2.1 + 0.72 * n) for n in (1, 8, 32)]
+    levels = [level(1, 350, 2.8, 20), level(8, 1000, 7.9, 40), level(32, 1270, 25.2, 90)]
+    picture, found = known(stages, levels)
+    limits = msgspec.structs.replace(LIMITS, concurrency=(1, 32, 8), profile=False)
+    longer = next_experiment(picture, found, done(1, 32, 8), limits)
+    assert (longer.kind, longer.concurrency, longer.input_tokens) == ("level", 8, 2048)
+
+
+def test_long_prompts_get_a_shorter_context_beside_them():
+    limits = msgspec.structs.replace(LIMITS, input_tokens=24_000, context_tokens=131_072)
+    assert outline(limits)[-1].input_tokens == 6_000
+
+
+def test_a_level_that_showed_nothing_is_tried_once_more():
+    picture, found = known(SOUND[0][:1], [level(1, 195, 4.9, 20)])
+    limits = msgspec.structs.replace(LIMITS, concurrency=(1, 32))
+    again = next_experiment(picture, found, done(1, 32), limits)
+    assert again.concurrency == 32
+    assert not isinstance(next_experiment(picture, found, done(1, 32, 32), limits), Experiment) or (
+        next_experiment(picture, found, done(1, 32, 32), limits).concurrency != 32
+    )
+
+
+def test_the_budget_is_never_passed():
+    picture, found = known(*SOUND)
+    short = msgspec.structs.replace(LIMITS, budget_s=20)
+    stop = next_experiment(picture, found, done(1, 64, seconds=9.0), short)
+    assert isinstance(stop, Stop)
+    assert "budget" in stop.reason
+
+
+@pytest.mark.parametrize("context", [700, 2048, 8192])
+def test_prompts_and_answers_fit_the_server(context):
+    limits = msgspec.structs.replace(LIMITS, context_tokens=context)
+    for experiment in outline(limits):
+        longest = experiment.input_tokens + experiment.together_tokens + experiment.output_tokens
+        assert longest <= max(context, 16 + 160 + 192), experiment
