@@ -16,7 +16,7 @@ from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.model.assess import assess
 from stepline.model.picture import Picture, Setup
-from stepline.sources.address import is_url
+from stepline.sources.address import is_url, lacks_scheme
 from stepline.sources.read import TRACE_KIND, read, trace_files
 
 
@@ -47,6 +47,9 @@ def add_setup_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, assess, diagnose, report."""
+    for target in args.targets:
+        if lacks_scheme(target) and not Path(target).exists():
+            raise UsageError(f"{target}: no such file; for a server give http://{target}")
     if any(is_url(target) for target in args.targets):
         if len(args.targets) > 1:
             raise UsageError(

@@ -16,7 +16,7 @@ from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.model.picture import Picture
 from stepline.plan.experiment import Experiment, Limits, Stop
-from stepline.plan.policy import fitted, next_experiment, outline
+from stepline.plan.policy import MIN_CONTEXT, fitted, next_experiment, outline
 from stepline.sources.address import parse
 from stepline.sources.client_file import CLIENT_FILE, METRICS_FILE
 from stepline.sources.live.session import Session
@@ -129,6 +129,14 @@ def limits_of(args: argparse.Namespace, found: Found, *, profile: bool) -> Limit
     for name in ("input_tokens", "output_tokens"):
         if getattr(args, name) < 1:
             raise UsageError(f"--{name.replace('_', '-')} {getattr(args, name)}: give a number above zero")
+    most = found.max_context_tokens
+    if most is not None and args.output_tokens > (longest := most - MIN_CONTEXT):
+        raise UsageError(
+            f"--output-tokens {args.output_tokens}: the server takes {most} tokens with the prompt; "
+            f"give {longest} at most"
+            if longest > 0
+            else f"the server takes {most} tokens with the prompt, too few for a load"
+        )
     return Limits(
         budget_s=seconds(args.budget),
         concurrency=levels(args.concurrency),

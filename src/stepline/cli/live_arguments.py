@@ -69,6 +69,6 @@ def levels(text: str | None) -> tuple[int, ...]:
     if text is None:
         return ()
     words = [word.strip() for word in text.split(",")]
-    if not all(word.isdigit() and 0 < int(word) <= 4096 for word in words):
+    if not all(word.isdecimal() and 0 < int(word) <= 4096 for word in words):
         raise UsageError(f"--concurrency {text}: give numbers of streams from 1 to 4096, for example 1,8,32")
     return tuple(int(word) for word in words)

@@ -10,7 +10,7 @@ from stepline.cli.live import limits_of
 from stepline.cli.live_arguments import add_live_arguments
 from stepline.errors import UsageError
 from stepline.plan.policy import outline
-from stepline.sources.address import is_url, parse
+from stepline.sources.address import is_local, is_url, parse
 from stepline.sources.live.session import look_at
 
 
@@ -27,7 +27,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.url}: give the URL of a server, for example http://localhost:30000")
     address = parse(args.url, args.header)
     found = look_at(address)
-    experiments = outline(limits_of(args, found, profile=found.profile is not None))
+    limits = limits_of(args, found, profile=found.profile is not None and is_local(address))
+    experiments = outline(limits)
     if args.json:
         rows = [msgspec.to_builtins(experiment) for experiment in experiments]
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
@@ -40,5 +41,10 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(
             f"{experiment.kind:9}{load:29}{experiment.seconds:3.0f} s  {when}{experiment.decides}\n"
         )
-    sys.stdout.write(f"at most {total:.0f} s of server time before repeats; the steps seen will change it\n")
+    within = f"{min(total, limits.budget_s):.0f} s of server time before repeats"
+    sys.stdout.write(f"at most {within}; the steps seen will change it\n")
+    if total > limits.budget_s:
+        sys.stdout.write(
+            f"the budget of {limits.budget_s:.0f} s does not hold all of it: the last are left out\n"
+        )
     return 0

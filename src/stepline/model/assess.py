@@ -8,7 +8,7 @@ import msgspec
 
 from stepline.errors import UnknownFact
 from stepline.evidence.run import ReadingDoubt, Run
-from stepline.model.clock import in_one_year
+from stepline.model.clock import in_one_clock
 from stepline.model.closed_loop import ClosedLoop, from_measured
 from stepline.model.context import live_context
 from stepline.model.floor import Floor
@@ -37,6 +37,7 @@ from stepline.model.points import (
     best_points,
     point_at,
 )
+from stepline.model.probes import probe_levels, split, without
 from stepline.model.target import find_target
 from stepline.model.timeline import Plateau, log_span, plateaus
 from stepline.model.traced import traced_step
@@ -55,17 +56,19 @@ of a request's life, which was up to 23 % of the streams on the healthy H200 ser
 
 def assess(run: Run, setup: Setup) -> Picture:
     """Compute the picture of a run."""
-    run = in_one_year(_last_start(run))
+    run = in_one_clock(_last_start(run))
+    probes = probe_levels(run)
+    own = without(run, probes)
     target, missing = find_target(run, setup)
-    windows = decode_windows(run)
+    windows, probed = split(decode_windows(run), probes)
     logged = plateaus(run)
-    levels = offered_levels(run, logged)
+    levels = offered_levels(own, logged)
     load = _load(run, levels, logged, windows)
     points, instrument = best_points(run, windows, levels, load)
     law = fit(points, instrument)
     wall_points = () if instrument in (INTERVAL, TPOT) else points
     step = _step(load, points, instrument, levels, windows)
-    context = live_context(run, windows.usable, load)
+    context = live_context(own, windows.usable, load)
     if context is None and setup.context_length is not None and target.configured_context is None:
         context = LiveContext(tokens=float(setup.context_length), route="--context-length")
     floors, floors_missing = _floors(target, missing, step, context, points)
@@ -76,6 +79,7 @@ def assess(run: Run, setup: Setup) -> Picture:
         run=run,
         target=target,
         windows=windows,
+        probed=probed,
         law=law,
         plateaus=logged,
         levels=levels,

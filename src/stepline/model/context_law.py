@@ -49,14 +49,19 @@ class CacheRead(msgspec.Struct, frozen=True, kw_only=True):
         return self.weight_bytes_s / self.cache_bytes_s
 
 
-def context_laws(run: Run, windows: Sequence[DecodeWindow]) -> tuple[ContextLaw, ...]:
-    """One law for each running batch that was seen over a wide span of contexts, logs before tables."""
-    logged = [
-        (float(w.running), w.pool_tokens / w.running, w.step_ms)
-        for w in windows
-        if w.pool_tokens and (run.server.page_tokens is None or run.server.page_tokens.value == 1)
+def context_laws(
+    run: Run, windows: Sequence[DecodeWindow], *, by_client: bool = False
+) -> tuple[ContextLaw, ...]:
+    """One law for each running batch that was seen over a wide span of contexts, logs before tables.
+
+    A pool that counts whole pages does not tell contexts well enough; a client counts its own streams' tokens.
+    """
+    exact = by_client or run.server.page_tokens is None or run.server.page_tokens.value == 1
+    seen = [
+        (float(w.running), w.pool_tokens / w.running, w.step_ms) for w in windows if w.pool_tokens and exact
     ]
-    laws = [_fit(running, points, "decode windows (log)") for running, points in _by_running(logged)]
+    instrument = "streams of one batch (client)" if by_client else "decode windows (log)"
+    laws = [_fit(running, points, instrument) for running, points in _by_running(seen)]
     stated = [
         (row.running, row.context_tokens, row.step_ms or 1000 * row.running / (row.tok_s or math.nan))
         for row in run.step_rows
@@ -100,7 +105,8 @@ def law_at_load(picture: Picture) -> ContextLaw | None:
     The step without context comes from the largest batch below the load's that was seen over a span of contexts; more
     requests only add to it, so the cache's share is at most what is returned.
     """
-    laws = context_laws(picture.run, picture.windows.usable)
+    windows = (*picture.windows.usable, *picture.probed)
+    laws = context_laws(picture.run, windows, by_client=picture.windows.by_client)
     step, context = picture.step, picture.context
     if step is None or context is None:
         return max(laws, key=lambda law: law.per_ktoken_ms * law.longest, default=None)

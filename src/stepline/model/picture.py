@@ -17,7 +17,7 @@ from stepline.model.levels import OfferedLevel
 from stepline.model.timeline import Plateau
 from stepline.model.traced import TracedStep
 from stepline.model.typical import Typical
-from stepline.model.windows import Windows
+from stepline.model.windows import DecodeWindow, Windows
 
 Routing = Literal["strict", "expected"]
 
@@ -155,6 +155,8 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     run: Run
     target: Target
     windows: Windows
+    probed: tuple[DecodeWindow, ...] = ()
+    """Windows of levels at another context than the load's: for the slope in context alone."""
     law: StepLaw | NoLaw
     plateaus: tuple[Plateau, ...]
     levels: tuple[OfferedLevel, ...]

@@ -46,7 +46,7 @@ def points_by_instrument(
     run: Run, windows: Windows, levels: Sequence[OfferedLevel], load: Load | None
 ) -> tuple[tuple[tuple[LawPoint, ...], str], ...]:
     """The level points of every instrument that saw any, best instrument first."""
-    near = _near_context(run, windows.usable, load)
+    near = windows.usable if windows.by_client else _near_context(run, windows.usable, load)
     pure = level_points((w.running, w.step_ms, w.graph) for w in near)
     filled = [] if windows.by_client else regressed_points(windows.mixed, (point.running for point in pure))
     both = tuple(sorted((*pure, *filled), key=lambda point: point.running)) if filled else ()

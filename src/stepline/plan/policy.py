@@ -22,6 +22,10 @@ and within what one client process drives with ease."""
 TIGHT = 0.03
 """Half-width of the step's interval, as a share of it, at which more repeats decide nothing (DESIGN §3: 3 %)."""
 MAX_REPEATS = 2
+TURNED_OVER = 0.5
+"""Share of the streams that must have ended an answer before a level's rate holds its prompts too."""
+SPARE = 1.3
+"""Time beyond what that should take: an answer's end comes late by whatever else the server does."""
 TRIES = 2
 HEALTHY = 1.3
 """Step over the typical one up to which no profile is worth its freeze: the typical line itself misses held-out
@@ -38,11 +42,16 @@ FIRST_STEP_MS = 10.0
 TRACE_STEPS = 8
 TRACE_S = 12.0
 """Two seconds of load, the steps, and the writing of the trace (2 to 5 s on the H200 captures)."""
-OTHER = 4
-"""Factor between the two contexts: enough to tell a slope in L from the noise of a step, still short prompts."""
+OTHER = 6
+"""Factor between the two prompts. The contexts must lie four times apart to tell a slope in L from the noise of a step,
+and answers lengthen both: at 4 the default load showed contexts of 604 and 2,222 tokens, 3.7 times."""
 LONG = 8192
 """Prompts from which the other context is the shorter one: four times as long would cost the server minutes."""
 MIN_PROMPT = 64
+SHORTEST = 16
+"""Shortest prompt of a load, where a server takes no more."""
+MIN_CONTEXT = SHORTEST + ROUNDS
+"""What a server must take beside an answer: first answers are longer by the shared steps."""
 
 
 def next_experiment(
@@ -133,17 +142,46 @@ def _repeat(
         experiment.kind == "profile" for experiment in done
     ):
         return None
-    if not any(_turned_over(level, heaviest) for level in picture.run.levels):
-        return _level(picture, limits, heaviest, "the rate under load: so far too few answers ended for one")
+    driven = [level for level in picture.run.levels if level.concurrency == heaviest]
+    if not any(_turned_over(level) for level in driven):
+        return _longer(driven[-1], picture.step.measured_ms, done, limits) if driven else None
     interval, step = picture.step.interval, picture.step.measured_ms
     if interval is None or (interval.high - interval.low) / 2 <= TIGHT * step:
         return None
     return _level(picture, limits, heaviest, "the load's step again: its interval is wider than 3 %")
 
 
-def _turned_over(level: LoadLevel, streams: int) -> bool:
+def _turned_over(level: LoadLevel) -> bool:
     """True when half the streams at least ended one answer and began the next."""
-    return level.concurrency == streams and (level.requests or 0) >= streams / 2
+    return (level.requests or 0) >= TURNED_OVER * (level.concurrency or 0)
+
+
+def _longer(
+    level: LoadLevel, step_ms: float, done: tuple[Experiment, ...], limits: Limits
+) -> Experiment | None:
+    """The level again for as long as half its streams need to end; None where that is longer than a level may be.
+
+    By the answers that ended so far, or by the first tokens' wait and the steps of a middle stream's answer.
+    """
+    wanted = TURNED_OVER * (level.concurrency or 0)
+    if level.requests and level.duration_s:
+        needed_s = level.duration_s * wanted / level.requests
+    else:
+        steps = MIN_ROUNDS + TURNED_OVER * limits.output_tokens
+        needed_s = ((level.ttft_p99_ms or 0.0) + steps * step_ms) / 1000
+    left_s = limits.budget_s - sum(experiment.seconds for experiment in done)
+    seconds = max(MIN_LEVEL_S, SPARE * needed_s)
+    if seconds > min(MAX_LEVEL_S, left_s):
+        return None
+    return Experiment(
+        kind="level",
+        concurrency=round(level.concurrency or 0),
+        input_tokens=fitted(limits, limits.input_tokens),
+        output_tokens=limits.output_tokens,
+        together_tokens=MIN_ROUNDS,
+        seconds=seconds,
+        decides="the rate under load: so far too few answers ended for one",
+    )
 
 
 def _profile(
@@ -202,7 +240,7 @@ def _slow(picture: Picture) -> bool:
 
 def _other(limits: Limits, done: tuple[Experiment, ...]) -> Experiment | None:
     """The middle level at a longer context, or at a shorter one where the server takes no longer."""
-    driven = sorted(_levels(done))
+    driven = sorted(set(_levels(done)))
     middle = driven[len(driven) // 2]
     base = next(e for e in done if e.kind == "level" and e.concurrency == middle)
     longer = fitted(limits, OTHER * base.input_tokens)
@@ -225,7 +263,7 @@ def fitted(limits: Limits, input_tokens: int) -> int:
     """The prompt, shortened to what the server takes beside two answers."""
     if limits.context_tokens is None:
         return input_tokens
-    return max(16, min(input_tokens, limits.context_tokens - 3 * limits.output_tokens - ROUNDS))
+    return max(SHORTEST, min(input_tokens, limits.context_tokens - 3 * limits.output_tokens - ROUNDS))
 
 
 def _level(picture: Picture | None, limits: Limits, concurrency: int, decides: str) -> Experiment:

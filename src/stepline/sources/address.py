@@ -14,12 +14,18 @@ _LOOPBACK = re.compile(r"localhost|127\.\d+\.\d+\.\d+|::1|0\.0\.0\.0|::")
 """The last two are what servers say they listen on; connecting to them reaches this machine."""
 _SECRET_NAME = re.compile(r"(?i)auth|key|token|secret|cookie|pass|credential|session")
 _SHORTEST_SECRET = 6
+_BARE = re.compile(r"(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\]):\d{1,5}(?:/\S*)?")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 def is_url(target: str) -> bool:
     """True for what names a server rather than a file."""
-    return target.startswith(("http://", "https://"))
+    return target.lower().startswith(("http://", "https://"))
+
+
+def lacks_scheme(target: str) -> bool:
+    """True for `host:port`, which is a URL in many tools and in this one a file that is not there."""
+    return _BARE.fullmatch(target) is not None
 
 
 def parse(url: str, headers: Sequence[str] = ()) -> Address:

@@ -32,6 +32,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     metrics: bool = False
     files: dict[str, bytes] = {}
     profile: ProfileRoute | None = None
+    start_mark: bytes | None = None
+    """In the line of its log that tells its settings, once a start."""
     flush_path: str | None = None
     busy: Callable[[Http], int | None] | None = None
     """Requests running or waiting now, by a route other than /metrics."""

@@ -77,6 +77,12 @@ def test_a_key_is_sent_and_kept_nowhere(tmp_path, capsys, monkeypatch):
         (["http://127.0.0.1:9"], "no answer"),
         (["http://"], "the URL needs the form"),
         (["http://me:pw@localhost:1"], "password"),
+        (["localhost:30000"], "give http://localhost:30000"),
+        (["[::1]:30000"], "give http://[::1]:30000"),
+        (["HTTP://127.0.0.1:9"], "no answer"),
+        (["http://127.0.0.1:9/späti"], "no answer"),
+        (["http://localhost:1", "--concurrency", "²"], "--concurrency ²"),
+        (["http://localhost:1", "--header", "Authorization: Bearer sk-0…"], "plain ASCII"),
         (["http://localhost:1", "--budget", "soon"], "--budget soon"),
         (["http://localhost:1", "--concurrency", "0"], "--concurrency 0"),
         (["http://localhost:1", "--header", "nonsense"], "'Name: value'"),
@@ -96,6 +102,15 @@ def test_a_server_that_cannot_tell_whether_others_use_it_is_not_loaded(tmp_path,
         assert main(["diagnose", f"http://127.0.0.1:{server.server_address[1]}"]) == 3
         assert server.asked == []
     assert "--load drives it all the same" in capsys.readouterr().err
+
+
+def test_answers_that_the_server_cannot_give_are_refused_before_any_load(capsys):
+    models = {"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 2048}]}
+    with hostile.serving(hostile.answering, {"/v1/models": models}) as server:
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        assert main(["diagnose", url, "--load", "--output-tokens", "4000"]) == 2
+        assert server.asked == []
+    assert "give 1872 at most" in capsys.readouterr().err
 
 
 def test_a_web_server_is_no_llm_server(tmp_path, capsys, monkeypatch):

@@ -50,6 +50,8 @@ def test_a_plan_loads_nothing(url, capsys, tmp_path):
     assert main(["plan", url, "--json"]) == 0
     planned = json.loads(capsys.readouterr().out)
     assert [step["concurrency"] for step in planned if step["sure"]] == [1, 64, 8]
+    assert main(["plan", url, "--budget", "12s"]) == 0
+    assert "at most 12 s of server time" in capsys.readouterr().out
     assert "Prefill batch" not in (tmp_path / "server.log").read_text()
 
 

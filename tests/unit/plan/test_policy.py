@@ -76,12 +76,44 @@ def test_without_a_profiler_another_context_decides():
     picture, found = known(stages, levels)
     limits = msgspec.structs.replace(LIMITS, concurrency=(1, 32, 8), profile=False)
     longer = next_experiment(picture, found, done(1, 32, 8), limits)
-    assert (longer.kind, longer.concurrency, longer.input_tokens) == ("level", 8, 2048)
+    assert (longer.kind, longer.concurrency, longer.input_tokens) == ("level", 8, 3072)
+
+
+def test_another_context_is_of_the_middle_level_however_often_the_load_was_repeated():
+    stages = [Stage(running=n, step_ms=2.1 + 0.72 * n) for n in (1, 8, 32)]
+    levels = [level(1, 350, 2.8, 20), level(8, 1000, 7.9, 40), level(32, 1270, 25.2, 90)]
+    picture, found = known(stages, levels)
+    limits = msgspec.structs.replace(LIMITS, concurrency=(1, 32, 8), profile=False)
+    assert next_experiment(picture, found, done(1, 32, 8, 32), limits).concurrency == 8
+
+
+def slow_to_turn_over(requests: int, **changes):
+    """A load whose answers are longer than its level was."""
+    levels = [
+        msgspec.structs.replace(each, requests=200, duration_s=6.0) for each in (SOUND[1][0], SOUND[1][1])
+    ]
+    load = msgspec.structs.replace(SOUND[1][2], requests=requests, duration_s=6.0, **changes)
+    picture = assess(server(SOUND[0], levels=[*levels, load]), Setup(gpu="h200"))
+    return picture, diagnose(picture)
+
+
+def test_a_load_that_did_not_turn_over_is_driven_for_as_long_as_it_needs():
+    again = next_experiment(*slow_to_turn_over(requests=16), done(1, 64, 8), LIMITS)
+    assert again.concurrency == 64
+    assert 12 <= again.seconds <= 20, "16 answers in 6 s are 32 in 12"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"requests": 4}, {"requests": 0, "ttft_p99_ms": 40_000.0}], ids=["slow", "late"]
+)
+def test_a_load_that_cannot_turn_over_is_not_repeated(changes):
+    following = next_experiment(*slow_to_turn_over(**changes), done(1, 64, 8), LIMITS)
+    assert isinstance(following, Stop)
 
 
 def test_long_prompts_get_a_shorter_context_beside_them():
     limits = msgspec.structs.replace(LIMITS, input_tokens=24_000, context_tokens=131_072)
-    assert outline(limits)[-1].input_tokens == 6_000
+    assert outline(limits)[-1].input_tokens == 4_000
 
 
 def test_a_level_that_showed_nothing_is_tried_once_more():

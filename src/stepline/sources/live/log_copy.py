@@ -1,20 +1,28 @@
 """Copies the server's log into the bundle while it grows, without the keys that may stand in it."""
 
+import mmap
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 WHOLE_BYTES = 4 << 20
 """A log up to this size is kept from its start: start-up lines and what the server did before."""
 HEAD_BYTES = 1 << 20
-"""Of a longer log, its opening is kept: start-up takes a few hundred kB at most."""
+"""Of a longer log, the last start-up is kept, or its opening where none is found: a few hundred kB at most."""
+BANNER_BYTES = 4 << 10
+"""Lines before the settings that belong to a start: its version stands there."""
 MAX_BYTES = 256 << 20
 
 
 class LogCopy:
     """Follows one file. A cut is marked by a line of its own, which no reader takes for a report."""
 
-    def __init__(self, log: Path, copy: Path, clean: Callable[[str], str]) -> None:
+    def __init__(
+        self, log: Path, copy: Path, clean: Callable[[str], str], start_mark: bytes | None = None
+    ) -> None:
         """Copy what is there already, through `clean`, which takes keys out.
+
+        `start_mark` stands in a line of every start-up: a log that is appended to may begin with another server's.
 
         Raises:
             OSError: when the log cannot be read.
@@ -26,11 +34,14 @@ class LogCopy:
         self._rest = b""
         if size > WHOLE_BYTES:
             with log.open("rb") as file:
+                file.seek(_last_start(file, start_mark))
                 head = file.read(HEAD_BYTES)
+                file.seek(size - 1)
+                whole = file.read(1) == b"\n"
             self._write(head[: head.rfind(b"\n") + 1])
             self._write(b"(stepline: lines of earlier times left out)\n")
             self._at = size
-            self._rest = b"\0"  # the next line began before: dropped below
+            self._rest = b"" if whole else b"\0"  # a line that began before is dropped below
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -62,3 +73,12 @@ class LogCopy:
         text = self._clean(lines.decode("utf-8", "replace"))
         with self._copy.open("a", encoding="utf-8") as copy:
             self._written += copy.write(text)
+
+
+def _last_start(file: BinaryIO, mark: bytes | None) -> int:
+    """Where the line of the last mark begins, less the banner before it; 0 without any."""
+    if mark is None:
+        return 0
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        found = content.rfind(mark)
+        return 0 if found < 0 else content.rfind(b"\n", 0, max(0, found - BANNER_BYTES)) + 1

@@ -89,7 +89,11 @@ class Session:
         self._server_folder = local.folder if local else None
         source = log or (local.log if local else None)
         self.log = source
-        self._log_copy = None if source is None else LogCopy(source, folder / _LOG_FILE, self._clean)
+        self._log_copy = (
+            None
+            if source is None
+            else LogCopy(source, folder / _LOG_FILE, self._clean, self.found.start_mark)
+        )
         self.record = ServerRecord(
             url=shown(address),
             engine=self.found.engine,

@@ -1,6 +1,7 @@
 """Runs one level of load against a server and says what came of it."""
 
 import asyncio
+import resource
 import time
 from collections.abc import Callable, Sequence
 
@@ -18,6 +19,8 @@ from stepline.sources.load.summary import summarise
 from stepline.sources.load.timeline import Seen
 from stepline.sources.load.workers import drive_by_workers
 
+SPARE_FILES = 128
+"""What else the process has open: the recording's files, libraries, pipes to workers."""
 PROGRESS_S = 0.5
 """Between calls of `on_progress`."""
 
@@ -45,11 +48,12 @@ async def run_level(
         on_progress: told the state of things twice a second.
 
     Raises:
-        UsageError: the plan names no load, or a header cannot be sent.
+        UsageError: the plan names no load, a header cannot be sent, or the system allows too few sockets.
         SteplineError: one of several processes died.
     """
     _check(plan, processes)
     head(address, dialect)
+    allow_sockets(plan.concurrency or 0)
     counters = [Counters() for _ in range(processes)]
     telling = asyncio.create_task(_tell(on_progress, counters))
     try:
@@ -62,6 +66,21 @@ async def run_level(
     finally:
         telling.cancel()
     return _result(plan, dialect, driven, file)
+
+
+def allow_sockets(streams: int) -> None:
+    """Raise this process's own limit on open files where it is too low; workers inherit it.
+
+    Raises:
+        UsageError: the system allows no more.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = streams + SPARE_FILES
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise UsageError(f"{streams} streams need as many open files, and `ulimit -Hn` allows {hard} in all")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def _check(plan: LevelPlan, processes: int) -> None:

@@ -71,7 +71,9 @@ def summarise(
         end_s=unix_s + end,
         input_tokens=_mean([s.record.prompt_tokens for s in all_seen if s.record.prompt_tokens])
         or (float(plan.input_tokens) if ids else None),
-        output_tokens=_mean([float(s.tokens.sum()) for s in done]),
+        # Where none ended in time they were cut: they were to be this long.
+        output_tokens=_mean([float(s.tokens.sum()) for s in done])
+        or (float(plan.output_tokens) if sound else None),
         decoding=overlap(decoding_spans(all_seen), low, high) if window else None,
         in_flight=overlap(sent_spans, low, high) if window else None,
         cached_share=sum(r.cached_tokens or 0 for r in prompts) / sum(r.prompt_tokens or 0 for r in prompts)

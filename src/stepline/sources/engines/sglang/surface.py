@@ -30,6 +30,7 @@ def find(http: Http) -> Found | None:
         metrics=metrics,
         files={"server_info.json": answer.body} if info else {},
         profile=ProfileRoute(body=_profile, stops_itself=True),
+        start_mark=b"server_args=",
         flush_path="/flush_cache",
         busy=_busy,
         lacks=() if metrics else ("/metrics: start the server with --enable-metrics",),

@@ -36,6 +36,7 @@ def find(http: Http) -> Found | None:
         metrics=http.get("/metrics").ok,
         files={"server_info.json": info.body} if info.ok else {},
         profile=None if folder is None else ProfileRoute(body=None, folder=folder, stops_itself=False),
+        start_mark=b"non-default args: ",
         flush_path="/reset_prefix_cache",
         lacks=tuple(lacks),
     )
