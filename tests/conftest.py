@@ -15,6 +15,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shots", metavar="FOLDER", help="keep pictures of the pages that tests/browser opens")
 
 
+TIMED = ("sources/load", "unit/live", "lab/real")
+"""Folders whose tests measure a server in real time: `scripts/check` runs them without a neighbour."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(folder in item.path.as_posix() for folder in TIMED):
+            item.add_marker(pytest.mark.timed)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The maintainers' folder of real captures, beside the checkout or named by STEPLINE_SHARED."""

@@ -1,6 +1,6 @@
 """What real servers with other faults, or none, look like to rules that have few captures of their own.
 
-Two dozen recordings of one H200 (SGLang 0.5.16): front ends that keep up, a power cap that costs nothing, long prompts
+Recordings of H200s (SGLang 0.5.16): front ends that keep up, a power cap that costs nothing, long prompts
 beside short answers, a tensor pipe that decode leaves idle, queues behind caps and pools.
 """
 
@@ -43,14 +43,14 @@ def test_a_sound_front_end_s_two_sides_agree():
     assert len(sides) >= 60
     assert max(side.late for side in sides if side.late is not None) < 1.1
     logged = [side for side in sides if side.engine_ms is not None]
-    assert max(side.missing_share for side in logged) < 0.04
+    assert max(side.missing_share for side in logged) < 0.06
 
 
 def test_gauges_alone_miss_few_requests():
     runs = [msgspec.structs.replace(picture(capture).run, decodes=()) for capture in CAPTURES]
     sides = [side for run in runs for side in both_sides(assess(run, Setup(gpu="h200")))]
     assert len(sides) >= 20
-    assert max(side.missing_share for side in sides) < 0.14
+    assert max(side.missing_share for side in sides) < 0.13
 
 
 def test_the_power_cap_shows_and_the_clock_stays_near_the_full_one():
@@ -63,5 +63,5 @@ def test_the_power_cap_shows_and_the_clock_stays_near_the_full_one():
 
 def test_the_gpu_rests_while_the_engine_has_no_request():
     uses = [use for capture in CAPTURES if (use := idle_use(picture(capture).run)) is not None]
-    assert len(uses) == 8
+    assert len(uses) >= 8
     assert max(use.busy for use in uses) < 0.001

@@ -18,7 +18,7 @@ from stepline.model.client import overtaxed
 from stepline.model.levels import RAMP
 from stepline.model.picture import Picture
 from stepline.model.retraction import lost_or_fell, retractions
-from stepline.model.timeline import profiler_intervals
+from stepline.model.timeline import profiler_intervals, upper_quartile
 
 MIN_LINES = 3
 """Decode lines a level needs where each covers some steps: one may stand at its edge."""
@@ -32,8 +32,10 @@ LATE = 1.3
 """Client's over engine's time per token from which something between the two holds tokens up. The two sides of 60
 levels of sound front ends on the H200 differ by at most 1.09, of a simulated one busy with prompts by 1.23."""
 MISSING = 0.2
-"""Share of the open requests that is in neither batch nor queue: on the same levels at most 0.03 by lines of the log
-and 0.13 by gauges, which lag."""
+"""Share of the open requests that is in neither batch nor queue: on the same levels at most 0.06 by lines of the log,
+and by gauges 0.13, which is one of eight."""
+ON_THE_WAY = 2.0
+"""Requests from which a share of them means something: one is always on its way in or out."""
 
 
 class BothSides(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +76,8 @@ class BothSides(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def requests_missing(self) -> bool:
         """True when that many requests are open and not in the engine."""
-        return self.missing_share is not None and self.missing_share >= MISSING
+        share = self.missing_share
+        return share is not None and share >= MISSING and share * self.offered >= ON_THE_WAY
 
 
 def both_sides(picture: Picture) -> tuple[BothSides, ...]:
@@ -141,7 +144,10 @@ def _between(run: Run, start_s: float, end_s: float) -> list[DecodeReport]:
 
 
 def _gauged(run: Run, level: LoadLevel) -> BothSides | None:
-    """A level beside the engine's gauges while it ran: medians, since a gauge may lag by some steps."""
+    """A level beside the engine's gauges while it ran.
+
+    Upper quartiles: a gauge lags by some steps, and counts nowhere the requests whose prompts are being computed.
+    """
     offered = level.in_flight or level.concurrency
     if level.start_s is None or level.end_s is None or not offered:
         return None
@@ -153,11 +159,11 @@ def _gauged(run: Run, level: LoadLevel) -> BothSides | None:
         return None
     return BothSides(
         offered=offered,
-        running=statistics.median(running),
-        queued=statistics.median(queues),
+        running=upper_quartile(running),
+        queued=upper_quartile(queues),
         client_ms=level.tpot_ms,
         engine_ms=None,
-        source=f"median of {len(running)} scrapes",
+        source=f"upper quartile of {len(running)} scrapes",
         innocent=level.health is not None,
         origin=level.origin,
     )

@@ -192,11 +192,12 @@ def test_one_line_over_ten_seconds_is_enough():
     assert isinstance(check("H304", early), CannotTell)
 
 
-def scraped(running: float, queued: float | None) -> Run:
-    times = (1.0, 4.0, 6.0, 8.0)
+def scraped(running: float, queued: float | None, *, first: float | None = None) -> Run:
+    """Four scrapes of which three lie in the later part of the level."""
+    states = ((1.0, 64.0), (4.0, running if first is None else first), (6.0, running), (8.0, running))
     metrics = tuple(
-        EngineMetrics(origin=Origin("metrics.txt"), time_s=time_s, running=running, queued=queued)
-        for time_s in times
+        EngineMetrics(origin=Origin("metrics.txt"), time_s=time_s, running=here, queued=queued)
+        for time_s, here in states
     )
     return Run(levels=(driven(8.0),), metrics=metrics)
 
@@ -209,6 +210,17 @@ def test_gauges_tell_which_requests_are_not_in_the_engine():
     assert [ruled.rival for ruled in answer.ruled_out] == ["L101 client-bound"]
     assert isinstance(check("H304", scraped(30, 34)), Clear)
     assert isinstance(check("H304", scraped(30, None)), CannotTell)
+
+
+def test_one_request_is_always_on_its_way():
+    few = msgspec.structs.replace(scraped(3, 0), levels=(driven(8.0, concurrency=4),))
+    assert isinstance(check("H304", few), Clear)
+    two = msgspec.structs.replace(scraped(2, 0), levels=(driven(8.0, concurrency=4),))
+    assert isinstance(check("H304", two), Fired)
+
+
+def test_requests_whose_prompts_are_being_computed_are_no_gap_of_the_front_end():
+    assert isinstance(check("H304", scraped(62, 0, first=1)), Clear)
 
 
 def stated(gap_ms: float, *lighter: StepRow) -> Run:

@@ -13,8 +13,8 @@ Evidence needed:
 
 How it decides:
     Fired when a token takes at least 1.3 times as long to the client as in the engine (prompts between the steps
-    counted on both sides), or when the engine neither runs nor has waiting a fifth of the requests that the client
-    holds open. Suspected, since a slow network looks the same; confirmed by an A/B that changes the front end alone.
+    counted on both sides), or when a fifth of the requests that the client holds open, and two at least, neither run
+    nor wait in the engine. Suspected, since a slow network looks the same; an A/B of the front end alone confirms.
 
 What would prove it wrong:
     A client on the server's machine, or one that takes token ids without text, sees the same times.

@@ -117,9 +117,25 @@ class Answer:
             self._by = _best_count(delta)
         if delta.text:
             self.text_events += 1
-        more = self._more(delta)
+        if self._by == "running":
+            more = 0 if delta.tokens is None else delta.tokens - self.total
+        else:
+            more = self._uncounted(delta)
         if more > 0:
-            self._add(more, now_s)
+            if self._last_s == now_s:  # one read is one chunk: its parts have no times of their own
+                self.tokens[-1] += more
+            else:
+                if self._last_s is None:
+                    self._counters.decoding += 1
+                self.times.append(now_s)
+                self.tokens.append(more)
+                self._last_s = now_s
+            self.total += more
+            self._counters.tokens += more
+            if self.total > self.ask.output_tokens + SPARE_TOKENS:
+                self.close(
+                    "miscounted", now_s, f"{self.total} tokens where {self.ask.output_tokens} were asked for"
+                )
         elif more < 0:
             self.close("miscounted", now_s, f"a count fell from {self.total} to {self.total + more} tokens")
         if delta.finish is not None:
@@ -129,31 +145,13 @@ class Answer:
         if delta.cached_tokens is not None:
             self.cached_tokens = delta.cached_tokens
 
-    def _more(self, delta: Delta) -> int:
-        """New tokens of an event, by the count that this answer's first event with tokens gave."""
-        if self._by == "running":
-            return 0 if delta.tokens is None else delta.tokens - self.total
+    def _uncounted(self, delta: Delta) -> int:
+        """New tokens of an event of an answer without a running count; a count that comes is its usage."""
         if delta.tokens is not None:
             self._usage = delta.tokens
         if self._by == "ids":
             return delta.more_tokens or 0
         return 1 if delta.text else 0
-
-    def _add(self, more: int, now_s: float) -> None:
-        if self._last_s is None:
-            self._counters.decoding += 1
-        if self._last_s == now_s:  # one read is one chunk: its parts have no times of their own
-            self.tokens[-1] += more
-        else:
-            self.times.append(now_s)
-            self.tokens.append(more)
-            self._last_s = now_s
-        self.total += more
-        self._counters.tokens += more
-        if self.total > self.ask.output_tokens + SPARE_TOKENS:
-            self.close(
-                "miscounted", now_s, f"{self.total} tokens where {self.ask.output_tokens} were asked for"
-            )
 
     def finished(self, now_s: float) -> None:
         """The server ended the response in due form."""

@@ -31,10 +31,10 @@ class EventSplitter:
         """
         # Servers write one small event a chunk: one `data` line and an empty one.
         if (
-            not self._rest
-            and piece.find(b"\n") == len(piece) - 2
+            piece.find(b"\n") == len(piece) - 2
+            and piece.endswith(b"\n")
             and piece.startswith(b"data: ")
-            and piece.endswith(b"\n\n")
+            and not self._rest
             and b"\r" not in piece
             and len(piece) <= MAX_EVENT_BYTES
         ):
