@@ -1,11 +1,14 @@
 """vLLM's HTTP routes beside generation (0.8.5 to 0.33; `entrypoints/openai/api_server.py`)."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from stepline.sources.http import Http
 from stepline.sources.openai_dialect import Completions
 from stepline.sources.surface import Found, ProfileRoute, count_or_none, first_model, text_or_none
+
+_OPEN = re.compile(rb"(?m)^vllm:num_requests_(?:running|waiting)\{[^}\n]*\} ([0-9.e+]+)$")
 
 
 def find(http: Http) -> Found | None:
@@ -38,6 +41,7 @@ def find(http: Http) -> Found | None:
         profile=None if folder is None else ProfileRoute(body=None, folder=folder, stops_itself=False),
         start_mark=b"non-default args: ",
         flush_path="/reset_prefix_cache",
+        busy=_busy,
         lacks=tuple(lacks),
     )
 
@@ -47,3 +51,10 @@ def _trace_folder(info: Any) -> str | None:
     config = info.get("vllm_config") if isinstance(info, Mapping) else None
     profiler = config.get("profiler_config") if isinstance(config, Mapping) else None
     return text_or_none(profiler.get("torch_profiler_dir")) if isinstance(profiler, Mapping) else None
+
+
+def _busy(http: Http) -> int | None:
+    """Running and waiting requests by the gauges, which fall as soon as the engine has dropped an aborted one."""
+    reply = http.get("/metrics")
+    counts = _OPEN.findall(reply.body) if reply.ok else []
+    return round(sum(map(float, counts))) if counts else None
