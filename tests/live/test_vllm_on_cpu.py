@@ -13,6 +13,7 @@ import pytest
 from tests.live.conftest import CLIENT_CORES, Served, on
 
 KEY = "sk-live-0123456789abcdef"
+ATTEMPTS = 3
 
 
 def start(*arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
@@ -36,20 +37,33 @@ def confirmed(answer: dict) -> list[str]:
     return [finding["code"] for finding in answer["findings"] if finding["status"] == "confirmed"]
 
 
+def diagnosed(folder: Path, url: str, *more: str | Path, **environment: str) -> tuple[dict, str]:
+    """The answer and what was told; tried again while a busy machine made the client late, which it says itself."""
+    for attempt in range(ATTEMPTS):
+        answer, capture = folder / f"answer{attempt}.json", folder / f"capture{attempt}"
+        run = start("diagnose", url, "--save", capture, "--json", answer, *more, **environment)
+        code, out, err = finish(run, 240)
+        assert code == 0, err
+        (folder / f"out{attempt}.txt").write_text(out + err)
+        said = json.loads(answer.read_text())
+        if "L101" not in [finding["code"] for finding in said["findings"]]:
+            break
+    return said, err
+
+
 @pytest.fixture(scope="module")
 def plain(engine: Served, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict, str]:
     """A diagnosis within the default settings, with a key that the server does not ask for."""
     folder = tmp_path_factory.mktemp("plain")
-    answer = folder / "answer.json"
-    run = start(
-        *("diagnose", engine.url, "--save", folder / "capture", "--json", answer, "--concurrency", "1,16,4"),
-        *("--html", folder / "report.html"),
-        STEPLINE_API_KEY=KEY,
+    page = folder / "report.html"
+    return folder, *diagnosed(
+        folder, engine.url, "--concurrency", "1,16,4", "--html", page, STEPLINE_API_KEY=KEY
     )
-    code, out, err = finish(run, 240)
-    assert code == 0, err
-    (folder / "out.txt").write_text(out + err)
-    return folder, json.loads(answer.read_text()), err
+
+
+def last_capture(folder: Path) -> Path:
+    """Of the last attempt."""
+    return max(folder.glob("capture*"))
 
 
 def test_the_server_is_recognised(plain, engine):
@@ -75,7 +89,7 @@ def test_nothing_untrue_is_confirmed(plain):
 
 def test_the_profile_is_taken_and_read(plain):
     folder, answer, _ = plain
-    assert (folder / "capture" / "decode.trace.json.gz").is_file()
+    assert (last_capture(folder) / "decode.trace.json.gz").is_file()
     assert any("decode.trace.json.gz" in line for line in answer["provenance"]["read"])
     assert any("the trace holds no GPU work" in doubt["text"] for doubt in answer["doubts"])
 
@@ -83,7 +97,7 @@ def test_the_profile_is_taken_and_read(plain):
 def test_the_recording_answers_again_later(plain):
     folder, answer, _ = plain
     again = folder / "again.json"
-    assert finish(start("diagnose", folder / "capture", "--json", again, "--quiet"), 60)[0] == 0
+    assert finish(start("diagnose", last_capture(folder), "--json", again, "--quiet"), 60)[0] == 0
     assert json.loads(again.read_text())["verdict"] == answer["verdict"]
 
 
@@ -95,11 +109,7 @@ def test_a_key_is_kept_nowhere(plain):
 
 
 def test_a_cap_is_named(capped, tmp_path):
-    answer = tmp_path / "answer.json"
-    run = start("diagnose", capped.url, "--json", answer, "--concurrency", "1,16,4", "--no-profile")
-    code, _, err = finish(run, 240)
-    assert code == 0, err
-    said = json.loads(answer.read_text())
+    said, _ = diagnosed(tmp_path, capped.url, "--concurrency", "1,16,4", "--no-profile")
     first = said["findings"][0]
     assert first["code"] == "S201"
     assert "holds the batch at 4 of 16" in first["headline"]
