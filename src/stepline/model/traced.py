@@ -47,13 +47,6 @@ class TracedStep(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.wall_ms is None else min(1.0, self.group.busy_ms / self.wall_ms)
 
     @property
-    def host_gap_ms(self) -> float | None:
-        """What the wall holds beyond GPU work and exposed communication."""
-        if self.wall_ms is None:
-            return None
-        return max(0.0, self.wall_ms - self.group.busy_ms)
-
-    @property
     def capacity_work(self) -> ContextWork | None:
         """The largest work whose extents follow the configured context, when it is most of what matters."""
         told = [work for work in self.group.context if work.context_tokens is not None]
