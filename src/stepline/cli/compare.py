@@ -1,17 +1,17 @@
 """`stepline compare BEFORE AFTER`: the verdict on a change, with its interval."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from stepline.cli.diagnose import add_setup_arguments, check, picture_of
-from stepline.cli.files import write_text
+from stepline.cli.results import add_result_arguments, check_one_stdout, deliver_result
 from stepline.errors import UsageError
 from stepline.findings.compare import compare
 from stepline.findings.comparison import Comparison
 from stepline.model.picture import Picture
-from stepline.report.jsonout import to_json
+from stepline.report.comparison_md import to_markdown
+from stepline.report.comparison_terminal import draw
 from stepline.sources.address import is_url
 
 EXIT_CODES = {"better": 0, "same": 0, "worse": 1, "inconclusive": 3}
@@ -35,17 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="change that counts as none, and that repeats are asked for to see (default 3)",
     )
     add_setup_arguments(parser)
-    parser.add_argument("--json", metavar="FILE", help="write the comparison as JSON, - for stdout")
-    parser.add_argument("--md", metavar="FILE", help="write it as Markdown for a pull request, - for stdout")
-    parser.add_argument(
-        "--quiet", action="store_true", help="no progress and no report, only files asked for"
-    )
+    add_result_arguments(parser, as_json="the comparison", as_markdown="Markdown for a pull request")
 
 
 def run(args: argparse.Namespace) -> int:
     """Compare, report and choose the exit code: 0 better or same, 1 worse, 3 inconclusive."""
+    check_one_stdout(args)
     result = compare_paths(args)
-    _deliver(result, args)
+    deliver_result(result, args, to_markdown, draw)
     return EXIT_CODES[result.verdict]
 
 
@@ -96,21 +93,3 @@ def runs_in(path: str) -> list[str]:
 
 def _pictures(paths: Sequence[str], args: argparse.Namespace) -> list[Picture]:
     return [picture_of([path], args) for path in paths]
-
-
-def _deliver(result: Comparison, args: argparse.Namespace) -> None:
-    from stepline.report.comparison_md import to_markdown  # noqa: PLC0415
-
-    if args.json == "-" and args.md == "-":
-        raise UsageError("--json - and --md -: one of them may take stdout")
-    for target, text in ((args.json, to_json), (args.md, to_markdown)):
-        if target is not None and target != "-":
-            write_text(target, text(result) + "\n")
-    if args.json == "-":
-        sys.stdout.write(to_json(result) + "\n")
-    elif args.md == "-":
-        sys.stdout.write(to_markdown(result) + "\n")
-    elif not args.quiet:
-        from stepline.report.comparison_terminal import draw  # noqa: PLC0415  # rich is only for people
-
-        draw(result, sys.stdout)

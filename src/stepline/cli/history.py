@@ -1,16 +1,16 @@
 """`stepline history DIR`: the ledger of levers tried over a folder of runs."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from stepline.cli.diagnose import add_setup_arguments, check, picture_of
-from stepline.cli.files import write_text
+from stepline.cli.results import add_result_arguments, check_one_stdout, deliver_result
 from stepline.errors import UnreadableEvidence, UsageError
 from stepline.findings.history import History
 from stepline.findings.ledger import ledger
 from stepline.model.picture import Picture
-from stepline.report.jsonout import to_json
+from stepline.report.history_md import to_markdown
+from stepline.report.history_terminal import draw
 
 INCONCLUSIVE = 3
 
@@ -22,31 +22,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a folder of runs: each folder in it is one (evidence or a bundle), loose files are read as one more",
     )
     add_setup_arguments(parser)
-    parser.add_argument("--json", metavar="FILE", help="write the ledger as JSON, - for stdout")
-    parser.add_argument("--md", metavar="FILE", help="write it as a findings document, - for stdout")
-    parser.add_argument(
-        "--quiet", action="store_true", help="no progress and no report, only files asked for"
-    )
+    add_result_arguments(parser, as_json="the ledger", as_markdown="a findings document")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read every run, compare, report; 3 when nothing could be compared."""
-    from stepline.report.history_md import to_markdown  # noqa: PLC0415
-
-    if args.json == "-" and args.md == "-":
-        raise UsageError("--json - and --md -: one of them may take stdout")
+    check_one_stdout(args)
     result = history_of(args.folder, args)
-    for target, text in ((args.json, to_json), (args.md, to_markdown)):
-        if target is not None and target != "-":
-            write_text(target, text(result) + "\n")
-    if args.json == "-":
-        sys.stdout.write(to_json(result) + "\n")
-    elif args.md == "-":
-        sys.stdout.write(to_markdown(result) + "\n")
-    elif not args.quiet:
-        from stepline.report.history_terminal import draw  # noqa: PLC0415  # rich is only for people
-
-        draw(result, sys.stdout)
+    deliver_result(result, args, to_markdown, draw)
     return 0 if result.entries else INCONCLUSIVE
 
 
