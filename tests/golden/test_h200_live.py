@@ -47,7 +47,11 @@ def test_a_healthy_server_is_left_alone(name, tmp_path):
 
 def test_slow_collectives_are_worth_what_fast_ones_bring(tmp_path):
     """The same two GPUs without peer access, all-reduce over sockets, and as they are."""
-    gain = diagnosis("tp2_nop2p", tmp_path)["findings"][0]["gain"]
+    found = diagnosis("tp2_nop2p", tmp_path)["findings"]
+    assert [finding["code"] for finding in found] == ["C501"], (
+        "prompts wait for the same links: that is no S204"
+    )
+    gain = found[0]["gain"]
     brought = diagnosis("tp2", tmp_path)["load"]["tok_s"]
     assert gain["tok_s"] == pytest.approx(brought, rel=0.3)
     assert gain["low"] < brought < gain["high"]

@@ -130,3 +130,12 @@ def collective_floor_us(picture: Picture, batch: int | None) -> tuple[float, str
         message = batch * architecture.hidden * BYTES_PER_VALUE
         moved_us = 1e6 * 2 * (count - 1) / count * message / (gpu.link_bytes_s / 2)
     return known + moved_us, f"as engines commonly reach it on {count}x {gpu.name}"
+
+
+def slow_exchange_share(picture: Picture) -> float:
+    """Share of the traced decode step by which moving data exceeds its usual time; 0 without a trace that shows it."""
+    comm = communication(picture)
+    if comm is None or not comm.step_ms:
+        return 0.0
+    usual_ms = comm.collectives * collective_floor_us(picture, comm.batch)[0] / 1e3
+    return min(1.0, max(0.0, comm.moving_ms - usual_ms) / comm.step_ms)

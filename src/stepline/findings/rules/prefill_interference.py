@@ -40,6 +40,7 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.clocks import clocks
+from stepline.model.communication import slow_exchange_share
 from stepline.model.floor_prefill import prefill_floor_ms
 from stepline.model.host import gpu_busy
 from stepline.model.picture import Picture
@@ -100,7 +101,10 @@ def check(picture: Picture) -> Outcome:
     one_ms = prefill_floor_ms(target.architecture, target.gpu, target.layout, tokens, routing="expected")
     clock = clocks(picture)  # FLOPs take longer at a lower clock, whatever lowers it (P601)
     floor_ms = one_ms * requests / (1.0 if clock is None else min(1.0, clock.share))
-    ordinary = min(loop.other_ms_per_request, PREFILL_OVER_FLOOR * floor_ms)
+    # Prompts are exchanged over the same links as decode steps, so slow ones stretch both alike (C501).
+    stretch = 1 - slow_exchange_share(picture)
+    stretched_ms = PREFILL_OVER_FLOOR * floor_ms / stretch if stretch > 0 else loop.other_ms_per_request
+    ordinary = min(loop.other_ms_per_request, stretched_ms)
     excess = other * (1 - ordinary / loop.other_ms_per_request)
     if excess < WORTH:
         return Clear(
