@@ -13,7 +13,8 @@ Evidence needed:
 
 How it decides:
     Time beside decode steps exceeds twice the prefill floor by over 10 % of the load, while the GPU is busy. When the
-    GPU idles meanwhile, the host is the cause (H301) and this rule is clear. At a low clock the floor is longer (P601).
+    GPU idles meanwhile, the host is the cause (H301) and this rule is clear. At a low clock the floor is longer (P601),
+    and where a trace shows slow exchange between GPUs (C501) prompts may take longer by as much as steps do.
 
 What would prove it wrong:
     The same load with prompts one token long shows the same pauses.
