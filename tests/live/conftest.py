@@ -36,6 +36,12 @@ MODEL = {
     "eos_token_id": 1,
 }
 READY_S = 240
+ENVIRONMENT = {
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_SERVER_DEV_MODE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "OMP_NUM_THREADS": "1",
+}
 CORES = sorted(os.sched_getaffinity(0))
 SERVER_CORES, CLIENT_CORES = (CORES[:-1] or CORES), CORES[-1:]
 """The engine's threads spin while they wait: on shared cores they would make the client late, and it would say so."""
@@ -55,9 +61,9 @@ class Served:
         profiler = (
             f'{{"profiler":"torch","torch_profiler_dir":"{self.traces}","torch_profiler_with_stack":false}}'
         )
-        command = [
+        self.command = [
             *on(SERVER_CORES),
-            VLLM,
+            str(VLLM),
             "serve",
             "model",
             "--load-format",
@@ -66,18 +72,12 @@ class Served:
             "2048",
             "--enforce-eager",
         ]
-        command += ["--dtype", "float32", "--port", str(self.port), "--profiler-config", profiler, *flags]
-        environment = os.environ | {
-            "VLLM_CPU_KVCACHE_SPACE": "1",
-            "VLLM_SERVER_DEV_MODE": "1",
-            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-            "OMP_NUM_THREADS": "1",
-        }
+        self.command += ["--dtype", "float32", "--port", str(self.port), "--profiler-config", profiler]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                command,
+                [*self.command, *flags],
                 cwd=folder,
-                env=environment,
+                env=os.environ | ENVIRONMENT,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from stepline.cli.live_arguments import add_live_arguments
+from stepline.cli.live_arguments import add_live_arguments, add_restart_arguments
 from stepline.cli.output import add_output_arguments, check_output, deliver
 from stepline.errors import SteplineError, UsageError
 from stepline.evidence.run import ReadingDoubt, Run
@@ -18,6 +18,9 @@ from stepline.model.assess import assess
 from stepline.model.picture import Picture, Setup
 from stepline.sources.address import is_url, lacks_scheme
 from stepline.sources.read import TRACE_KIND, read, trace_files
+
+SETUP = ("model", "gpu", "tp", "ep", "dp", "pp", "context_length")
+"""What the user may say where the evidence does not."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,11 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_setup_arguments(parser)
     add_live_arguments(parser)
     parser.add_argument("--save", metavar="DIR", help="keep what a live server said and how it was driven")
+    add_restart_arguments(parser)
     add_output_arguments(parser)
 
 
 def add_setup_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the user may say where the evidence does not."""
+    """The options of `SETUP`."""
     parser.add_argument("--model", help="config.json, model folder, or the name of a bundled model")
     parser.add_argument("--gpu", help="GPU name, for example h200 or rtx-pro-6000")
     parser.add_argument("--tp", type=int, help="tensor-parallel size")
@@ -55,11 +59,18 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(
                 "give one server's URL alone; recorded evidence of it is found or given with --log"
             )
-        from stepline.cli.live import diagnose_server  # noqa: PLC0415  # load and HTTP, only for a live server
-
         check(args)
         check_output(args)
+        # Load and HTTP, only for a live server.
+        if args.restart is not None:
+            from stepline.cli.trial import diagnose_and_try  # noqa: PLC0415
+
+            return diagnose_and_try(args.targets[0], args)
+        from stepline.cli.live import diagnose_server  # noqa: PLC0415
+
         return deliver(diagnose_server(args.targets[0], args), args)
+    if args.restart is not None:
+        raise UsageError("--restart: only a running server can be restarted; give its URL")
     return deliver(diagnose_paths(args.targets, args), args)
 
 
@@ -99,7 +110,7 @@ def check(args: argparse.Namespace) -> None:
         find_gpu(args.gpu)
     if args.model is not None and not Path(args.model).exists():
         find_model(args.model)
-    for name in ("tp", "ep", "dp", "pp", "context_length"):
+    for name in SETUP[2:]:
         size = getattr(args, name)
         if size is not None and size < 1:
             raise UsageError(f"--{name.replace('_', '-')} {size}: give a number above zero")

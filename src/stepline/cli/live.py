@@ -9,12 +9,15 @@ from pathlib import Path
 
 import msgspec
 
+from stepline.cli.by_hand import Recorded, by_hand
 from stepline.cli.diagnose import picture_of
 from stepline.cli.live_arguments import levels, seconds
+from stepline.cli.teller import Teller
 from stepline.errors import Inconclusive, UnreadableEvidence, UsageError
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.model.picture import Picture
+from stepline.plan.change import change_for
 from stepline.plan.experiment import Experiment, Limits, Stop
 from stepline.plan.policy import MIN_CONTEXT, fitted, next_experiment, outline
 from stepline.sources.address import parse
@@ -42,12 +45,16 @@ def diagnose_server(url: str, args: argparse.Namespace) -> Diagnosis:
     scratch = None if args.save else Path(tempfile.mkdtemp(prefix="stepline-"))
     folder = scratch or Path(args.save)
     try:
-        record_server(url, folder, args)
-        return diagnose(picture_of([str(folder)], args))
+        recorded = record_server(url, folder, args)
+        picture = picture_of([str(folder)], args)
+        found = diagnose(picture)
+        Teller(quiet=args.quiet)(*by_hand(url, args, recorded, change_for(picture, found)))
     except KeyboardInterrupt:
         if say_kept(folder):
             scratch = None
         raise
+    else:
+        return found
     finally:
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -61,24 +68,25 @@ def say_kept(folder: Path) -> bool:
     return measured
 
 
-def record_server(url: str, folder: Path, args: argparse.Namespace) -> None:
+def record_server(url: str, folder: Path, args: argparse.Namespace) -> Recorded:
     """Find the server, look whether others use it, then drive it or watch it within the budget.
 
     Raises:
         SteplineError: nobody answers, the command line cannot be right, or the folder cannot be written.
     """
-    tell = _Teller(quiet=args.quiet)
+    tell = Teller(quiet=args.quiet)
     seconds(args.budget)
     levels(args.concurrency)
     address = parse(url, args.header)
     log = Path(args.log) if args.log else None
     try:
-        _record(Session(address, folder, log=log), args, tell)
+        return _record(Session(address, folder, log=log), args, tell)
     except OSError as error:
         raise UsageError(f"{folder}: the recording cannot be written ({error.strerror})") from error
 
 
-def _record(opened: Session, args: argparse.Namespace, tell: "_Teller") -> None:
+def _record(opened: Session, args: argparse.Namespace, tell: Teller) -> Recorded:
+    done: tuple[Experiment, ...] = ()
     with opened as session:
         _introduce(session, tell)
         limits = limits_of(args, session.found, profile=session.can_profile)
@@ -98,7 +106,7 @@ def _record(opened: Session, args: argparse.Namespace, tell: "_Teller") -> None:
                     if session.flush()
                     else "the server refused to empty its prefix cache"
                 )
-            _drive(session, limits, args, tell)
+            done = _drive(session, limits, args, tell)
         else:
             if not session.found.metrics and session.log is None:
                 raise Inconclusive(
@@ -107,9 +115,10 @@ def _record(opened: Session, args: argparse.Namespace, tell: "_Teller") -> None:
             span = min(MAX_WATCH_S, limits.budget_s)
             tell(f"watching for {span:.0f} s, without load")
             watch(session, span)
+    return Recorded(session.found, session.log, done)
 
 
-def _introduce(session: Session, tell: "_Teller") -> None:
+def _introduce(session: Session, tell: Teller) -> None:
     record = session.record
     engine = f"{record.engine or 'an OpenAI-compatible server'} {record.engine_version or ''}".strip()
     where = f" on {record.gpus[0]}" if record.gpus else ""
@@ -147,7 +156,7 @@ def limits_of(args: argparse.Namespace, found: Found, *, profile: bool) -> Limit
     )
 
 
-def _may_load(traffic: Traffic, args: argparse.Namespace, tell: "_Teller") -> bool:
+def _may_load(traffic: Traffic, args: argparse.Namespace, tell: Teller) -> bool:
     if args.load is not None:
         return bool(args.load)
     if traffic.others is not None:
@@ -161,14 +170,16 @@ def _may_load(traffic: Traffic, args: argparse.Namespace, tell: "_Teller") -> bo
     return True
 
 
-def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_Teller") -> None:
-    """One experiment after the other until the plan has enough or the budget is spent."""
+def _drive(
+    session: Session, limits: Limits, args: argparse.Namespace, tell: Teller
+) -> tuple[Experiment, ...]:
+    """One experiment after the other until the plan has enough or the budget is spent; those that were run."""
     planned = outline(limits)
     most = max(experiment.concurrency for experiment in planned)
     profile = "; a profile may freeze it for 2 to 44 s" if limits.profile else ""
     tell(f"about to load it with up to {most} streams, at most {limits.budget_s:.0f} s{profile}")
     deadline = time.monotonic() + limits.budget_s
-    _warm_up(session, min(WARM_UP_S, limits.budget_s / 3), tell)
+    warm_up(session, min(WARM_UP_S, limits.budget_s / 3), tell)
     done: tuple[Experiment, ...] = ()
     picture: Picture | None = None
     found: Diagnosis | None = None
@@ -176,28 +187,28 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
         step = next_experiment(picture, found, done, limits)
         if isinstance(step, Stop):
             tell(f"stopping: {step.reason}")
-            return
+            return done
         if time.monotonic() + step.seconds > deadline:
             tell(f"stopping: the budget is used; next would have been {step.kind} at C = {step.concurrency}")
-            return
+            return done
         others = session.wait_idle()
         if others and not args.load:
             session.write_record(others=f"{others} requests of others came while it was driven")
             tell(f"stopping: {others} requests of others run on this server by now")
-            return
+            return done
         tell(f"{step.kind} at C = {step.concurrency}, {step.seconds:.0f} s: {step.decides}")
         if step.kind == "profile":
             step_ms = picture.step.measured_ms if picture and picture.step else 10.0
             longest_s = deadline - time.monotonic() + OVERTIME_S
-            plan = _plan(step, len(done))
+            plan = plan_of(step, len(done))
             if not session.profile(plan, steps=step.steps, step_ms=step_ms, longest_s=longest_s):
                 tell("the server wrote no trace that can be read here")
         else:
-            result = session.level(_plan(step, len(done)), step.decides)
-            tell(_said(result))
+            result = session.level(plan_of(step, len(done)), step.decides)
+            tell(said(result))
             if result.level.failed and not result.level.requests:
                 tell(f"stopping: nothing came back ({result.failures.first or 'no reason given'})")
-                return
+                return done
         done = (*done, step)
         try:
             picture = picture_of([str(session.folder)], args)
@@ -206,7 +217,8 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
         found = diagnose(picture)
 
 
-def _warm_up(session: Session, longest_s: float, tell: "_Teller") -> None:
+def warm_up(session: Session, longest_s: float, tell: Teller) -> None:
+    """Small requests until one is answered, or the time is over."""
     until = time.monotonic() + longest_s
     while time.monotonic() < until:
         result = session.warm_up(WARM_UP)
@@ -215,7 +227,8 @@ def _warm_up(session: Session, longest_s: float, tell: "_Teller") -> None:
     tell("no answer while warming up; measuring all the same")
 
 
-def _plan(step: Experiment, number: int) -> LevelPlan:
+def plan_of(step: Experiment, number: int) -> LevelPlan:
+    """The load of an experiment; `number` is its place in the recording."""
     return LevelPlan(
         concurrency=step.concurrency,
         input_tokens=step.input_tokens,
@@ -226,21 +239,10 @@ def _plan(step: Experiment, number: int) -> LevelPlan:
     )
 
 
-def _said(result: LevelResult) -> str:
+def said(result: LevelResult) -> str:
+    """A level in a line."""
     level = result.level
     rate = "no steady rate" if level.tok_s is None else f"{level.tok_s:,.0f} tok/s"
     decoding = "" if level.decoding is None else f", {level.decoding:.1f} streams decoding"
     failed = f", {level.failed} failed ({result.failures.first})" if level.failed else ""
     return f"  {rate}{decoding}, {level.requests or 0} requests{failed}"
-
-
-class _Teller:
-    """Progress for people, on stderr."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-
-    def __call__(self, line: str) -> None:
-        if not self._quiet:
-            printable = "".join(c if c.isprintable() else "?" for c in line)
-            print(printable, file=sys.stderr, flush=True)

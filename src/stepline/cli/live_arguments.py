@@ -40,6 +40,27 @@ def add_live_arguments(parser: argparse.ArgumentParser) -> None:
     live.add_argument("--flush", action="store_true", help="empty the server's prefix cache before the load")
 
 
+def add_restart_arguments(parser: argparse.ArgumentParser) -> None:
+    """An A/B/B/A on the server itself: what starts it, and with which flags."""
+    trial = parser.add_argument_group("one flag changed, measured in turns (A B B A, ends as it began)")
+    trial.add_argument(
+        "--restart",
+        metavar="CMD",
+        help="starts the server, with {flags} where flags go, for example './serve.sh {flags}'; what listens on its "
+        "port here is stopped first; wants --save",
+    )
+    trial.add_argument(
+        "--try",
+        dest="tried",
+        metavar="FLAGS",
+        help="the changed {flags} (default: what the first finding asks for)",
+    )
+    trial.add_argument("--was", metavar="FLAGS", default="", help="the present {flags} (default: none)")
+    trial.add_argument(
+        "--restart-wait", metavar="TIME", default="10m", help="longest time for one start (default 10m)"
+    )
+
+
 def defaults(**changes: object) -> argparse.Namespace:
     """These options and those of the setup as if nothing had been typed, with changes."""
     parser = argparse.ArgumentParser()
@@ -48,15 +69,15 @@ def defaults(**changes: object) -> argparse.Namespace:
     return argparse.Namespace(**vars(parser.parse_args([])) | untold | changes)
 
 
-def seconds(text: str) -> float:
-    """`90`, `90s`, `3m` or `0.5h` in seconds.
+def seconds(text: str, option: str = "--budget") -> float:
+    """`90`, `90s`, `3m` or `0.5h` in seconds; `option` is what an error names.
 
     Raises:
         UsageError: for anything else, or no time at all.
     """
     found = _TIME.fullmatch(text.strip())
     if found is None or float(found[1]) <= 0:
-        raise UsageError(f"--budget {text}: give a time such as 90s or 3m")
+        raise UsageError(f"{option} {text}: give a time such as 90s or 3m")
     return float(found[1]) * _SECONDS[found[2]]
 
 

@@ -66,6 +66,9 @@ class LoadLevel(msgspec.Struct, frozen=True, kw_only=True):
     """Mean prompt length."""
     output_tokens: float | None = None
     """Mean output length."""
+    asked_output_tokens: float | None = None
+    """Output length that the client asked for, where it says so. Two levels of one load may differ in the mean of
+    the answers that ended in time."""
     running: float | None = None
     """Running batch where the table itself says so (not the client's concurrency)."""
     queued: float | None = None

@@ -54,6 +54,7 @@ class OfferedLevel(msgspec.Struct, frozen=True, kw_only=True):
     itl_ms: float | None
     output_tokens: float | None
     input_tokens: float | None
+    asked_output_tokens: float | None = None
     disturbed: str | None = None
     """Why the level's rate is no evidence; None when nothing speaks against it."""
     graph: bool | None = None
@@ -153,6 +154,7 @@ def _offered(  # noqa: PLR0917  # each is one source of evidence about the level
         ttft_ms=level.ttft_ms,
         itl_ms=level.itl_ms,
         output_tokens=output,
+        asked_output_tokens=level.asked_output_tokens,
         input_tokens=level.input_tokens or input_tokens,
         disturbed=_disturbance(
             level, tok_s, output, matching, profiled=_profiled(level, logged, matching, profiles)

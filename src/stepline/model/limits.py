@@ -1,5 +1,6 @@
 """What keeps the running batch below the load: a cap, the KV pool, or nothing that can be seen."""
 
+import math
 from typing import Literal
 
 import msgspec
@@ -93,3 +94,10 @@ def _fits(picture: Picture) -> float | None:
     if load is None or capacity is None or load.input_tokens is None or load.output_tokens is None:
         return None
     return capacity.value / (load.input_tokens + load.output_tokens)
+
+
+def enough_context(picture: Picture) -> int | None:
+    """A configured context that leaves four times the live one: a power of two of at least 8,192."""
+    if picture.context is None:
+        return None
+    return max(8192, 1 << math.ceil(math.log2(4 * picture.context.tokens)))

@@ -144,9 +144,11 @@ def _alike(one: OfferedLevel, other: OfferedLevel) -> str | None:
 
 
 def _other_lengths(one: OfferedLevel, other: OfferedLevel) -> str | None:
+    asked = (one.asked_output_tokens, other.asked_output_tokens)
+    outputs = (one.output_tokens, other.output_tokens) if None in asked else asked
     for name, ours, theirs in (
         ("prompts", one.input_tokens, other.input_tokens),
-        ("outputs", one.output_tokens, other.output_tokens),
+        ("outputs", *outputs),
     ):
         if ours and theirs and max(ours, theirs) > SAME_LENGTH * min(ours, theirs):
             return f"{name} have {ours:,.0f} tokens before and {theirs:,.0f} after"

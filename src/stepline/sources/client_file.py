@@ -39,6 +39,8 @@ class ServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the GPUs on the server's machine, where it is this one."""
     lacks: tuple[str, ...] = ()
     started_s: float
+    restarted_with: str | None = None
+    """Flags that it was started with for this recording; None where it ran already."""
     others: str | None = None
     """What was seen of other people's requests before any load; None when nobody was there."""
 

@@ -37,6 +37,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     flush_path: str | None = None
     busy: Callable[[Http], int | None] | None = None
     """Requests running or waiting now, by a route other than /metrics."""
+    flags: Mapping[str, str] = {}
+    """Of its command line, by the setting of `ServerFacts` that each sets to a number."""
     lacks: tuple[str, ...] = ()
     """What the server does not offer, each with the way to get it."""
 

@@ -28,8 +28,6 @@ References:
     sgl-project/sglang issue 40441; vllm-project/vllm issue 40991; docs/identifiability.md
 """
 
-import math
-
 from stepline import units
 from stepline.evidence.trace import ContextWork
 from stepline.findings.cite import gain_from, levers_ruled_out, not_bytes
@@ -49,6 +47,7 @@ from stepline.findings.outcome import (
 from stepline.findings.roofline_excess import roofline_excess
 from stepline.model.context_law import cache_at_load
 from stepline.model.excess import PerRequestCost, capacity_explains, per_request_cost
+from stepline.model.limits import enough_context
 from stepline.model.picture import Picture
 from stepline.model.predict import without_excess
 from stepline.model.traced import TracedStep
@@ -112,7 +111,7 @@ def _seen(picture: Picture, traced: TracedStep, work: ContextWork) -> Fired:
         )
     from stepline.model.trace.context import span_at  # noqa: PLC0415  # numpy, only where a trace was read
 
-    lower = _lower_context(picture)
+    lower = enough_context(picture)
     after = None if lower is None else span_at(group, lower)
     if after is not None:
         evidence.append(
@@ -136,13 +135,6 @@ def _seen(picture: Picture, traced: TracedStep, work: ContextWork) -> Fired:
         tries=_TRIES,
         proof=_PROOF,
     )
-
-
-def _lower_context(picture: Picture) -> int | None:
-    """A power of two that leaves four times the live context; at least 8,192."""
-    if picture.context is None:
-        return None
-    return max(8192, 1 << math.ceil(math.log2(4 * picture.context.tokens)))
 
 
 def _fired(picture: Picture, cost: PerRequestCost, configured: int, live: float) -> Fired:

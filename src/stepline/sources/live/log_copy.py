@@ -3,7 +3,7 @@
 import mmap
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple, Self
 
 WHOLE_BYTES = 4 << 20
 """A log up to this size is kept from its start: start-up lines and what the server did before."""
@@ -14,15 +14,49 @@ BANNER_BYTES = 4 << 10
 MAX_BYTES = 256 << 20
 
 
+ENDING_BYTES = 256
+"""Enough of a log's last lines to know them again: every line has its time."""
+
+
+class LogMark(NamedTuple):
+    """Where a log ended at some moment: what a restarted server appends begins there."""
+
+    log: Path
+    size: int
+    ending: bytes
+
+    @classmethod
+    def of(cls, log: Path) -> Self:
+        """The end of a log now; raises OSError where it cannot be read."""
+        with log.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - ENDING_BYTES))
+            return cls(log, size, file.read(ENDING_BYTES))
+
+    def begins(self, log: Path) -> int:
+        """Where news begin in a log: at the mark, or at the start of another file or of one written anew."""
+        if log != self.log:
+            return 0
+        with log.open("rb") as file:
+            file.seek(max(0, self.size - ENDING_BYTES))
+            return self.size if file.read(len(self.ending)) == self.ending else 0
+
+
 class LogCopy:
     """Follows one file. A cut is marked by a line of its own, which no reader takes for a report."""
 
     def __init__(
-        self, log: Path, copy: Path, clean: Callable[[str], str], start_mark: bytes | None = None
+        self,
+        log: Path,
+        copy: Path,
+        clean: Callable[[str], str],
+        start_mark: bytes | None = None,
+        since: LogMark | None = None,
     ) -> None:
         """Copy what is there already, through `clean`, which takes keys out.
 
         `start_mark` stands in a line of every start-up: a log that is appended to may begin with another server's.
+        Of what was there before `since` nothing is copied.
 
         Raises:
             OSError: when the log cannot be read.
@@ -30,9 +64,9 @@ class LogCopy:
         self._log, self._copy, self._clean = log, copy, clean
         self._written = 0
         size = log.stat().st_size
-        self._at = 0
+        self._at = 0 if since is None else since.begins(log)
         self._rest = b""
-        if size > WHOLE_BYTES:
+        if size - self._at > WHOLE_BYTES:
             with log.open("rb") as file:
                 file.seek(_last_start(file, start_mark))
                 head = file.read(HEAD_BYTES)

@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from stepline.errors import UnreadableEvidence, UsageError
+from stepline.evidence.bundle import PART
 from stepline.sources import openai_surface
 from stepline.sources.address import is_local, secrets, shown
 from stepline.sources.client_file import METRICS_FILE, SERVER_FILE, LevelRecord, ServerRecord, append_level
@@ -23,7 +24,7 @@ from stepline.sources.engines.sglang import surface as sglang
 from stepline.sources.engines.vllm import surface as vllm
 from stepline.sources.http import Http, Unreachable
 from stepline.sources.live.gpu import GpuSampler, gpu_names
-from stepline.sources.live.log_copy import LogCopy
+from stepline.sources.live.log_copy import LogCopy, LogMark
 from stepline.sources.live.process import LocalServer, find_local
 from stepline.sources.live.scraper import Scraper
 from stepline.sources.load.dialect import Dialect
@@ -66,8 +67,23 @@ class Session:
     interruption loses the level in progress and nothing else.
     """
 
-    def __init__(self, address: Address, folder: Path, *, log: Path | None = None) -> None:
+    def __init__(
+        self,
+        address: Address,
+        folder: Path,
+        *,
+        log: Path | None = None,
+        since: LogMark | None = None,
+        restarted_with: str | None = None,
+    ) -> None:
         """Find out what the server is.
+
+        Args:
+            address: where it is.
+            folder: of the recording.
+            log: its log, where that is not found by itself.
+            since: of that log, only what comes after is this server's.
+            restarted_with: the flags that it was started with for this recording.
 
         Raises:
             Unreachable: nobody answers.
@@ -80,7 +96,7 @@ class Session:
         self.http = Http(address)
         self.address, self.folder = address, folder
         self.found = _find(self.http)
-        _claim(folder)
+        claim(folder)
         self._dialect: Dialect | None = None
         self._secrets = secrets(address)
         listener = find_local(address.port) if is_local(address) else None
@@ -92,7 +108,7 @@ class Session:
         self._log_copy = (
             None
             if source is None
-            else LogCopy(source, folder / _LOG_FILE, self._clean, self.found.start_mark)
+            else LogCopy(source, folder / _LOG_FILE, self._clean, self.found.start_mark, since)
         )
         self.record = ServerRecord(
             url=shown(address),
@@ -103,6 +119,7 @@ class Session:
             gpus=gpu_names() if local else (),
             lacks=self.found.lacks + _lacking(source, listener),
             started_s=time.time(),
+            restarted_with=restarted_with if restarted_with is None else self._clean(restarted_with),
         )
         for name, body in self.found.files.items():
             (folder / name).write_text(self._clean(body.decode("utf-8", "replace")), "utf-8")
@@ -113,7 +130,9 @@ class Session:
     def write_record(self, **changes: object) -> None:
         """Write `server.json` anew, with changed fields."""
         self.record = msgspec.structs.replace(self.record, **changes)
-        (self.folder / SERVER_FILE).write_bytes(msgspec.json.encode(self.record) + b"\n")
+        part = self.folder / f".{SERVER_FILE}{PART}"
+        part.write_bytes(msgspec.json.encode(self.record) + b"\n")
+        part.replace(self.folder / SERVER_FILE)  # whoever reads meanwhile, or after a kill, finds a whole one
 
     def _clean(self, text: str) -> str:
         """Text of the server as it may be kept: without keys, those that it echoes included."""
@@ -194,21 +213,8 @@ class Session:
         return result
 
     def wait_idle(self) -> int:
-        """Wait for dropped requests to leave the engine: one of the level before would run in the next one's batch.
-
-        Returns:
-            How many still run or wait after ten seconds: somebody else's.
-        """
-        if self.found.busy is None:
-            time.sleep(_SETTLE_S)
-            return 0
-        deadline = time.monotonic() + _IDLE_WAIT_S
-        with contextlib.suppress(Unreachable):
-            while left := self.found.busy(self.http):
-                if time.monotonic() >= deadline:
-                    return left
-                time.sleep(0.1)
-        return 0
+        """As the function of that name, of this server."""
+        return wait_idle(self.found, self.http)
 
     def warm_up(self, plan: LevelPlan) -> LevelResult:
         """Drive a level whose times are not kept: first requests compile and fill caches."""
@@ -293,7 +299,7 @@ class Session:
             return False
 
 
-def _claim(folder: Path) -> None:
+def claim(folder: Path) -> None:
     """Make the folder; two recordings in one, or one among other evidence, would be read as one server's.
 
     Raises:
@@ -308,6 +314,24 @@ def _claim(folder: Path) -> None:
         raise UsageError(
             f"{folder}: holds files already, which would be read with the recording; name a new folder"
         )
+
+
+def wait_idle(found: Found, http: Http) -> int:
+    """Wait for dropped requests to leave the engine: one of the level before would run in the next one's batch.
+
+    Returns:
+        How many still run or wait after ten seconds: somebody else's.
+    """
+    if found.busy is None:
+        time.sleep(_SETTLE_S)
+        return 0
+    deadline = time.monotonic() + _IDLE_WAIT_S
+    with contextlib.suppress(Unreachable):
+        while left := found.busy(http):
+            if time.monotonic() >= deadline:
+                return left
+            time.sleep(0.1)
+    return 0
 
 
 def look_at(address: Address) -> Found:

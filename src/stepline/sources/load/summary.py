@@ -74,6 +74,7 @@ def summarise(
         # Where none ended in time they were cut: they were to be this long.
         output_tokens=_mean([float(s.tokens.sum()) for s in done])
         or (float(plan.output_tokens) if sound else None),
+        asked_output_tokens=float(plan.output_tokens),
         decoding=overlap(decoding_spans(all_seen), low, high) if window else None,
         in_flight=overlap(sent_spans, low, high) if window else None,
         cached_share=sum(r.cached_tokens or 0 for r in prompts) / sum(r.prompt_tokens or 0 for r in prompts)

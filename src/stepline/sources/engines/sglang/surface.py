@@ -7,6 +7,12 @@ from stepline.sources.engines.sglang.dialect import NativeGenerate
 from stepline.sources.http import Http, Reply
 from stepline.sources.surface import Found, ProfileRoute, count_or_none, text_or_none
 
+FLAGS = {
+    "max_running": "--max-running-requests",
+    "decode_graph_sizes": "--cuda-graph-max-bs",
+    "context_length": "--context-length",
+}
+
 
 def find(http: Http) -> Found | None:
     """Recognised by its model route, which no other engine has; `/server_info` holds everything else.
@@ -33,6 +39,7 @@ def find(http: Http) -> Found | None:
         start_mark=b"server_args=",
         flush_path="/flush_cache",
         busy=_busy,
+        flags=FLAGS,
         lacks=() if metrics else ("/metrics: start the server with --enable-metrics",),
     )
 

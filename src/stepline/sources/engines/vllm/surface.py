@@ -8,6 +8,11 @@ from stepline.sources.http import Http
 from stepline.sources.openai_dialect import Completions
 from stepline.sources.surface import Found, ProfileRoute, count_or_none, first_model, text_or_none
 
+FLAGS = {
+    "max_running": "--max-num-seqs",
+    "decode_graph_sizes": "--max-cudagraph-capture-size",
+    "context_length": "--max-model-len",
+}
 _OPEN = re.compile(rb"(?m)^vllm:num_requests_(?:running|waiting)\{[^}\n]*\} ([0-9.e+]+)$")
 
 
@@ -42,6 +47,7 @@ def find(http: Http) -> Found | None:
         start_mark=b"non-default args: ",
         flush_path="/reset_prefix_cache",
         busy=_busy,
+        flags=FLAGS,
         lacks=tuple(lacks),
     )
 

@@ -1,0 +1,62 @@
+"""Which one setting to change to prove the first finding, and at which levels to measure with and without it."""
+
+import msgspec
+
+from stepline.findings.diagnosis import Diagnosis
+from stepline.model.limits import enough_context, running_limit
+from stepline.model.picture import Picture
+from stepline.plan.experiment import Experiment
+
+WARM_UP_SHARE = 1.25
+"""Of a level's time: what a fresh server's first requests add to it."""
+ARMS = 3
+"""Measured beside the first, which is the server as it was found: changed, changed, and as it was."""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting of `ServerFacts` and the number to try."""
+
+    code: str
+    setting: str
+    value: int
+
+
+def change_for(picture: Picture, diagnosis: Diagnosis) -> Change | None:
+    """The change that the first finding with a setting of its own asks for; None where none has one."""
+    for finding in diagnosis.findings:
+        change = _change(finding.code, picture)
+        if change is not None:
+            return change
+    return None
+
+
+def _change(code: str, picture: Picture) -> Change | None:
+    limit, load = running_limit(picture), picture.load
+    if code == "S201" and limit is not None and limit.offered is not None:
+        most = limit.offered if limit.fits is None else min(limit.offered, limit.fits)
+        return Change(code=code, setting="max_running", value=round(most)) if most > limit.running else None
+    if code == "H303" and load is not None:
+        return Change(code=code, setting="decode_graph_sizes", value=round(load.running / load.ranks))
+    enough, configured = enough_context(picture), picture.target.configured_context
+    if code == "K401" and enough is not None and configured is not None and enough < configured:
+        return Change(code=code, setting="context_length", value=enough)
+    return None
+
+
+def arm_levels(done: tuple[Experiment, ...], left_s: float) -> tuple[Experiment, ...]:
+    """The levels to drive alike in every arm: the heaviest, and as many others from the lightest on as there is time.
+
+    Each as it was last driven at the load's own context; none where not even one fits.
+    """
+    first = next((step.input_tokens for step in done if step.kind == "level"), None)
+    last = {step.concurrency: step for step in done if step.kind == "level" and step.input_tokens == first}
+    ordered = [last[streams] for streams in sorted(last)]
+    chosen: list[Experiment] = []
+    for step in [*ordered[-1:], *ordered[:-1]]:
+        cost_s = ARMS * WARM_UP_SHARE * step.seconds
+        if cost_s <= left_s:
+            chosen.append(step)
+            left_s -= cost_s
+        elif step is ordered[-1]:
+            return ()
+    return tuple(sorted(chosen, key=lambda step: step.concurrency))
