@@ -29,9 +29,11 @@ from typing import Any, NamedTuple
 import msgspec
 import uvloop
 
-from stepline.sources.load.dialect import Ask, Delta
+from stepline.sources.engines.sglang.dialect import NativeGenerate
+from stepline.sources.load.dialect import Dialect
 from stepline.sources.load.drive import run_level
 from stepline.sources.load.level import Address, LevelPlan
+from stepline.sources.openai_dialect import Completions
 
 GAP_MS, TTFT_MS, ANSWER, ROUNDS = 10.0, 50.0, 200, 4
 QUIET = 0.05
@@ -39,95 +41,10 @@ QUIET = 0.05
 CLIENT_CORE, SERVER_CORE = 0, 1
 
 
-class _Finish(msgspec.Struct, gc=False):
-    type: str
-
-
-class _Meta(msgspec.Struct, gc=False):
-    completion_tokens: int
-    prompt_tokens: int
-    cached_tokens: int
-    finish_reason: _Finish | None = None
-
-
-class _Native(msgspec.Struct, gc=False):
-    text: str
-    meta_info: _Meta
-
-
-class _Usage(msgspec.Struct, gc=False):
-    completion_tokens: int
-
-
-class _Choice(msgspec.Struct, gc=False):
-    text: str
-    finish_reason: str | None = None
-
-
-class _Completion(msgspec.Struct, gc=False):
-    choices: list[_Choice]
-    usage: _Usage | None = None
-
-
-class Native:
-    """The route that SGLang's own client uses."""
-
-    name, path, takes_ids, exact = "native", "/generate", True, True
-    _decode = msgspec.json.Decoder(_Native).decode
-
-    def body(self, ask: Ask) -> bytes:
-        """As ids, for a fixed length."""
-        sampling = {"max_new_tokens": ask.output_tokens, "ignore_eos": True, "temperature": 0.0}
-        return msgspec.json.encode({"input_ids": ask.prompt_ids, "sampling_params": sampling, "stream": True})
-
-    def read(self, event: bytes) -> Delta | None:
-        """All that the client can use of an event."""
-        if event == b"[DONE]":
-            return None
-        got = self._decode(event)
-        meta = got.meta_info
-        return Delta(
-            tokens=meta.completion_tokens,
-            text=bool(got.text),
-            prompt_tokens=meta.prompt_tokens,
-            cached_tokens=meta.cached_tokens,
-            finish=meta.finish_reason.type if meta.finish_reason else None,
-        )
-
-
-class Completions:
-    """The OpenAI route with usage in every event."""
-
-    name, path, takes_ids, exact = "openai", "/v1/completions", True, True
-    _decode = msgspec.json.Decoder(_Completion).decode
-
-    def body(self, ask: Ask) -> bytes:
-        """As ids, for a fixed length, with usage in every event."""
-        return msgspec.json.encode(
-            {
-                "model": "mock",
-                "prompt": ask.prompt_ids,
-                "max_tokens": ask.output_tokens,
-                "ignore_eos": True,
-                "stream": True,
-                "stream_options": {"include_usage": True, "continuous_usage_stats": True},
-            }
-        )
-
-    def read(self, event: bytes) -> Delta | None:
-        """All that the client can use of an event."""
-        if event == b"[DONE]":
-            return None
-        got = self._decode(event)
-        choice = got.choices[0] if got.choices else None
-        return Delta(
-            tokens=got.usage.completion_tokens if got.usage else None,
-            text=choice is not None and bool(choice.text),
-            finish=choice.finish_reason if choice else None,
-        )
-
-
-DIALECTS: dict[str, Native | Completions] = {"native": Native(), "openai": Completions()}
+DIALECTS: dict[str, Dialect] = {
+    "native": NativeGenerate(),
+    "openai": Completions("mock", takes_ids=True, running_usage=True, extensions=True),
+}
 
 
 class Load(NamedTuple):

@@ -61,6 +61,16 @@ class Completions:
             body |= {"ignore_eos": True, "min_tokens": ask.output_tokens}
         return msgspec.json.encode(body)
 
+    def count(self, event: bytes) -> int | None:
+        """Of an event in the middle of an answer, where the server was asked for cumulative usage."""
+        if event == b"[DONE]":
+            return None
+        content = self._decode(event)
+        usage, choices = content.usage, content.choices
+        if usage is None or not choices or content.error is not None:
+            return None
+        return usage.completion_tokens if choices[0].text and not choices[0].finish_reason else None
+
     def read(self, event: bytes) -> Delta | None:
         """One event; None for `[DONE]`."""
         if event == b"[DONE]":

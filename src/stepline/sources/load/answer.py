@@ -57,6 +57,7 @@ class Answer:
         "_by",
         "_counters",
         "_last_s",
+        "_longest",
         "_on_end",
         "_usage",
         "ask",
@@ -92,6 +93,7 @@ class Answer:
         self.text_events = 0
         self._by: Count | None = None
         self._last_s: float | None = None
+        self._longest = ask.output_tokens + SPARE_TOKENS
         self._usage: int | None = None
         self._counters = counters
         self._on_end: Callable[[], None] | None = None
@@ -107,6 +109,25 @@ class Answer:
         self._counters.in_flight -= 1
         if self._on_end is not None:
             self._on_end()
+
+    def rise(self, tokens: int, now_s: float) -> bool:
+        """Take a running count of an event with text that says nothing else; False leaves everything to `take`.
+
+        What `take` does with such an event, without its other cases.
+        """
+        more = tokens - self.total
+        if more <= 0 or self._by != "running" or tokens > self._longest:
+            return False
+        self.text_events += 1
+        if self._last_s == now_s:  # one read is one chunk, as in `take`
+            self.tokens[-1] += more
+        else:
+            self.times.append(now_s)
+            self.tokens.append(more)
+            self._last_s = now_s
+        self.total = tokens
+        self._counters.tokens += more
+        return True
 
     def take(self, delta: Delta, now_s: float) -> None:
         """Count what an event says; an event that contradicts those before it ends the answer."""
@@ -132,7 +153,7 @@ class Answer:
                 self._last_s = now_s
             self.total += more
             self._counters.tokens += more
-            if self.total > self.ask.output_tokens + SPARE_TOKENS:
+            if self.total > self._longest:
                 self.close(
                     "miscounted", now_s, f"{self.total} tokens where {self.ask.output_tokens} were asked for"
                 )
@@ -161,7 +182,7 @@ class Answer:
         elif self._contradicted(counted):
             seen = f"{self.total} tokens" if self._by == "ids" else f"{self.text_events} events with text"
             self.close("miscounted", now_s, f"usage of {counted} tokens after {seen}")
-        elif counted > self.ask.output_tokens + SPARE_TOKENS:
+        elif counted > self._longest:
             self.close(
                 "miscounted",
                 now_s,

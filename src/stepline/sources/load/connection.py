@@ -11,7 +11,8 @@ import msgspec
 from stepline.sources.load.answer import Answer, End
 from stepline.sources.load.dialect import Dialect
 from stepline.sources.load.level import Address
-from stepline.sources.load.sse import EventSplitter, EventTooLong
+from stepline.sources.load.pace import Pace
+from stepline.sources.load.sse import EventSplitter, EventTooLong, events_of_whole_chunks
 
 CONNECT_S = 5.0
 """A server on any network answers a handshake within this; several SYN retries fit."""
@@ -21,15 +22,24 @@ MAX_FAULT_BYTES = 200
 """Kept of the body of an answer by another status: the server's own words on what is wrong."""
 
 
+GARBLED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What a dialect raises over what a server wrote: no UTF-8 and JSON nested without end are its faults too."""
+
+
 class Connection(asyncio.Protocol):
     """An HTTP/1.1 connection with one request at a time. Every fault ends that request and is named in it."""
 
     __slots__ = (
         "_answer",
+        "_at_chunk",
         "_bytes_without_body",
+        "_count",
         "_events",
         "_fault",
+        "_length",
         "_now_s",
+        "_opening",
+        "_pace",
         "_parser",
         "_read",
         "_served",
@@ -38,8 +48,9 @@ class Connection(asyncio.Protocol):
         "heard_s",
     )
 
-    def __init__(self, dialect: Dialect) -> None:
-        self._read = dialect.read
+    def __init__(self, dialect: Dialect, pace: Pace) -> None:
+        self._pace = pace
+        self._read, self._count = dialect.read, dialect.count
         self._transport: asyncio.Transport | None = None
         self._parser: Any = None
         self._events = EventSplitter()
@@ -47,6 +58,10 @@ class Connection(asyncio.Protocol):
         self._now_s = 0.0
         self._bytes_without_body = 0
         self._fault = b""
+        self._at_chunk = False
+        """The parser stands between two chunks of an answer, and no event is open."""
+        self._length, self._opening = 0, b""
+        """Of the last read that was one chunk of one event: its bytes, and what stood before the payload."""
         self.heard_s = 0.0
         """When the server last sent anything, or was last sent a request."""
         self._untouched = True
@@ -63,7 +78,7 @@ class Connection(asyncio.Protocol):
             raise RuntimeError("the connection is closed or busy")
         self._parser = httptools.HttpResponseParser(self)
         self._events, self._fault, self._bytes_without_body = EventSplitter(), b"", 0
-        self._answer, self._untouched = answer, True
+        self._answer, self._untouched, self._at_chunk = answer, True, False
         self._transport.write(request)
         now = self.heard_s = time.perf_counter()
         answer.sent(now, lambda: None if done.done() else done.set_result(None))
@@ -87,17 +102,65 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Parse one read; all of it carries the same time."""
         self._now_s = self.heard_s = time.perf_counter()
+        if self._pace.due:
+            self._pace.rest()
         if self._answer is None:  # nothing was asked: no later answer may be read out of this
             self.drop("garbled")
+            return
+        if self._at_chunk and self._take_whole(data):
             return
         self._untouched = False
         self._bytes_without_body += len(data)
         try:
             self._parser.feed_data(data)
+            # Beyond a chunk's end the parser may stand in the size of the next one, which ends no line yet.
+            self._at_chunk = self._at_chunk and data.endswith(b"\r\n") and self._events.empty
         except httptools.HttpParserError as error:
             self._end("garbled", f"no HTTP: {error}")
         if self._bytes_without_body > MAX_HEAD_BYTES:
             self._end("garbled", f"over {MAX_HEAD_BYTES} bytes of headers")
+
+    def _take_whole(self, data: bytes) -> bool:
+        """Take a read of whole chunks with one event each, as nearly every read of a stream is; False for any other.
+
+        The parser does not hear of it, and stays between two chunks.
+        """
+        answer = self._answer
+        payloads = self._one_event(data) or events_of_whole_chunks(data)
+        if answer is None or not payloads:
+            return False
+        self._bytes_without_body = 0
+        try:
+            for payload in payloads:
+                tokens = self._count(payload)
+                if tokens is None or not answer.rise(tokens, self._now_s):
+                    self._hear(answer, payload)
+        except GARBLED as error:
+            self._end("garbled", str(error))
+        if answer.end is not None and self._answer is not None:
+            self._end(answer.end)
+        return True
+
+    def _one_event(self, data: bytes) -> tuple[bytes] | None:
+        """The payload of a read of one chunk as long as the last one's: most are, and are told at once."""
+        start, end = len(self._opening), len(data) - 4
+        if (
+            len(data) == self._length
+            and data.startswith(self._opening)
+            and data.endswith(b"\n\n\r\n")
+            and data.find(b"\n", start) == end  # a line end within would be one of the stream's grammar
+            and data.find(b"\r", start) == end + 2
+        ):
+            return (data[start:end],)
+        opening = b"%x\r\ndata: " % (end - data.find(b"\r\n"))
+        if data.startswith(opening):
+            self._length, self._opening = len(data), opening
+        return None
+
+    def _hear(self, answer: Answer, payload: bytes) -> None:
+        delta = self._read(payload)
+        if delta is not None:
+            answer.take(delta, self._now_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The server closed, or the network broke; a body without a length ends so in due form."""
@@ -135,15 +198,20 @@ class Connection(asyncio.Protocol):
         self._bytes_without_body = 0
         try:
             for payload in self._events.feed(body):
-                delta = self._read(payload)
-                if delta is not None:
-                    answer.take(delta, self._now_s)
-        # A dialect reads what a server wrote: text that is no UTF-8 and JSON nested without end are its faults too.
-        except (EventTooLong, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                self._hear(answer, payload)
+        except (EventTooLong, *GARBLED) as error:
             self._end("garbled", str(error))
             return
         if answer.end is not None:
             self._end(answer.end)
+
+    def on_chunk_header(self) -> None:
+        """The size of a chunk is known."""
+        self._at_chunk = False
+
+    def on_chunk_complete(self) -> None:
+        """All of a chunk is there."""
+        self._at_chunk = self._answer is not None and self._answer.status == 200
 
     def on_message_complete(self) -> None:
         """The response ended in due form."""
@@ -173,7 +241,7 @@ class Connection(asyncio.Protocol):
         return f"status {answer.status}" + (f": {said}" if said else "")
 
 
-async def connect(address: Address, dialect: Dialect) -> Connection:
+async def connect(address: Address, dialect: Dialect, pace: Pace) -> Connection:
     """Open a connection.
 
     Raises:
@@ -184,6 +252,6 @@ async def connect(address: Address, dialect: Dialect) -> Connection:
     # Not wait_for: before Python 3.12 it may swallow a cancellation, and the level's end with it.
     async with asyncio.timeout(CONNECT_S):
         _, connection = await asyncio.get_running_loop().create_connection(
-            lambda: Connection(dialect), address.host.strip("[]"), address.port, ssl=context
+            lambda: Connection(dialect, pace), address.host.strip("[]"), address.port, ssl=context
         )
     return connection

@@ -12,6 +12,7 @@ from stepline.sources.load.connection import Connection, connect
 from stepline.sources.load.dialect import Ask, Dialect
 from stepline.sources.load.health import Effort, EffortMeter
 from stepline.sources.load.level import Address, LevelPlan
+from stepline.sources.load.pace import Pace
 from stepline.sources.load.request import asker, head
 
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.1, 1.0
@@ -59,6 +60,7 @@ class Loop:
         self._address, self._dialect, self._share = address, dialect, share
         self._plan = share.plan
         self._counters = counters
+        self._pace = Pace(counters)
         self._ask = asker(share.plan, as_ids=dialect.takes_ids)
         self._head = head(address, dialect)
         self._answers: list[Answer] = []
@@ -71,7 +73,7 @@ class Loop:
         Those that fail are tried again, and counted, once the level runs.
         """
         gc.collect()
-        tries = [connect(self._address, self._dialect) for _ in self._share.streams]
+        tries = [connect(self._address, self._dialect, self._pace) for _ in self._share.streams]
         for got in await asyncio.gather(*tries, return_exceptions=True):
             if isinstance(got, Connection):
                 self._idle.append(got)
@@ -88,6 +90,7 @@ class Loop:
         try:
             await asyncio.sleep(start_s - time.perf_counter())
             meter = EffortMeter()
+            tasks.append(asyncio.create_task(self._pace.watch()))
             if self._plan.request_rate_s is None:
                 work = [self._stream(stream, start_s) for stream in self._share.streams]
             else:
@@ -152,7 +155,7 @@ class Loop:
         request = b"%b%d\r\n\r\n%b" % (self._head, len(body), body)
         while answer.end is None:
             try:
-                connection = self._take_idle() or await connect(self._address, self._dialect)
+                connection = self._take_idle() or await connect(self._address, self._dialect, self._pace)
             except UNREACHABLE as error:
                 answer.close("refused", time.perf_counter(), str(error) or type(error).__name__)
                 break

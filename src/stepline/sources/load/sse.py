@@ -23,6 +23,11 @@ class EventSplitter:
         self._searched = 0
         self._after_cr = False
 
+    @property
+    def empty(self) -> bool:
+        """Nothing is kept of what came: the next piece begins an event."""
+        return not self._rest and not self._after_cr
+
     def feed(self, piece: bytes) -> list[bytes]:
         """The payloads of the events that end in this piece.
 
@@ -65,6 +70,28 @@ class EventSplitter:
         if len(self._rest) > MAX_EVENT_BYTES:
             raise EventTooLong(f"an event did not end within {MAX_EVENT_BYTES} bytes")
         return payloads
+
+
+def events_of_whole_chunks(data: bytes) -> list[bytes] | None:
+    """The payloads of a piece of chunked HTTP that is whole chunks with one event of one `data` line each.
+
+    None for anything else, which a parser has to take: part of a chunk, other fields, comments, the last chunk.
+    """
+    *chunks, rest = data.split(b"\n\n\r\n")
+    if rest or not chunks:
+        return None
+    payloads = []
+    for chunk in chunks:
+        size, _, line = chunk.partition(b"\r\n")
+        if (
+            size != b"%x" % (len(line) + 2)
+            or not line.startswith(b"data: ")
+            or b"\n" in line
+            or b"\r" in line
+        ):
+            return None
+        payloads.append(line[6:])
+    return payloads
 
 
 def _payload(event: bytes) -> bytes | None:

@@ -42,6 +42,10 @@ class NativeDialect:
     def body(self, ask: Ask) -> bytes:
         return msgspec.json.encode({"input_ids": ask.prompt_ids, "max_new_tokens": ask.output_tokens})
 
+    def count(self, event: bytes) -> int | None:
+        meta = None if event == b"[DONE]" else _EVENT.decode(event).meta_info
+        return None if meta is None or meta.finish_reason else meta.completion_tokens
+
     def read(self, event: bytes) -> Delta | None:
         if event == b"[DONE]":
             return None
@@ -79,6 +83,9 @@ class PlainDialect:
 
     def body(self, ask: Ask) -> bytes:
         return msgspec.json.encode({"prompt": ask.prompt_text, "max_tokens": ask.output_tokens})
+
+    def count(self, _event: bytes) -> int | None:
+        return None
 
     def read(self, event: bytes) -> Delta | None:
         if event == b"[DONE]":

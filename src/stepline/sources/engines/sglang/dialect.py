@@ -40,6 +40,16 @@ class NativeGenerate:
         )
         return msgspec.json.encode(prompt | {"sampling_params": sampling, "stream": True})
 
+    def count(self, event: bytes) -> int | None:
+        """Of an event in the middle of an answer."""
+        if event == b"[DONE]":
+            return None
+        content = self._decode(event)
+        meta = content.meta_info
+        if meta is None or meta.finish_reason is not None or content.error is not None:
+            return None
+        return meta.completion_tokens
+
     def read(self, event: bytes) -> Delta | None:
         """One event; None for `[DONE]`."""
         if event == b"[DONE]":
