@@ -7,7 +7,7 @@ import numpy as np
 from stepline.evidence.load import LoadLevel
 from stepline.evidence.origin import Origin
 from stepline.sources.load.level import LevelPlan
-from stepline.sources.load.timeline import Seen, overlap, tokens_between
+from stepline.sources.load.timeline import Floats, Seen, overlap, tokens_between
 from stepline.sources.load.window import decoding_spans, steady_window
 
 
@@ -61,8 +61,8 @@ def summarise(
         ttft_ms=_mean(ttft),
         ttft_p50_ms=_percentile(ttft, 50),
         ttft_p99_ms=_percentile(ttft, 99),
-        itl_ms=_percentile([1000 * gap / n for gap, n in zip(gaps, gap_tokens, strict=True) if n], 50),
-        chunk_gap_ms=_percentile([1000 * gap for gap in gaps], 50),
+        itl_ms=_percentile(gaps[gap_tokens > 0] / gap_tokens[gap_tokens > 0], 50),
+        chunk_gap_ms=_percentile(gaps, 50),
         e2e_ms=_mean([1000 * (s.until - s.record.sent_s) for s in done if s.record.sent_s is not None]),
         requests=len(done),
         failed=len(all_seen) - len(sound),
@@ -102,20 +102,19 @@ def _tpot_ms(all_seen: Iterable[Seen]) -> list[float]:
     ]
 
 
-def _gaps(all_seen: Iterable[Seen], low: float, high: float) -> tuple[list[float], list[float]]:
-    """Gaps between chunks that end in the window, in seconds, and the tokens of the chunk that ends each."""
-    gaps: list[float] = []
-    tokens: list[float] = []
+def _gaps(all_seen: Iterable[Seen], low: float, high: float) -> tuple[Floats, Floats]:
+    """Gaps between chunks that end in the window, in ms, and the tokens of the chunk that ends each."""
+    gaps, tokens = [np.empty(0)], [np.empty(0)]
     for seen in all_seen:
         inside = (seen.times[1:] > low) & (seen.times[1:] <= high)
-        gaps += np.diff(seen.times)[inside].tolist()
-        tokens += seen.tokens[1:][inside].tolist()
-    return gaps, tokens
+        gaps.append(1000 * np.diff(seen.times)[inside])
+        tokens.append(seen.tokens[1:][inside])
+    return np.concatenate(gaps), np.concatenate(tokens)
 
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _percentile(values: Sequence[float], percent: float) -> float | None:
-    return float(np.percentile(values, percent)) if values else None
+def _percentile(values: Sequence[float] | Floats, percent: float) -> float | None:
+    return float(np.percentile(values, percent)) if len(values) else None
