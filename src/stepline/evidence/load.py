@@ -81,6 +81,9 @@ class LoadLevel(msgspec.Struct, frozen=True, kw_only=True):
     """Mean number of requests between sending and last token, as measured and not as asked for."""
     chunk_gap_ms: float | None = None
     """Mean gap between chunks of a stream; a chunk may hold several tokens, so this is no step."""
+    first_round_ms: float | None = None
+    """Longest wait for a first token among the requests that all streams send together at a level's start: a burst
+    that no steady load has, and no time to first token of it."""
     ttft_p50_ms: float | None = None
     ttft_p99_ms: float | None = None
     tpot_p50_ms: float | None = None

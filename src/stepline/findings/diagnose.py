@@ -1,7 +1,5 @@
 """From a picture to a diagnosis: every rule asked, answers ranked by recoverable rate, doubts kept beside them."""
 
-from datetime import UTC, datetime
-
 from stepline import __version__, units
 from stepline.evidence.origin import Sourced
 from stepline.evidence.run import Run
@@ -12,11 +10,13 @@ from stepline.findings.registry import RULES
 from stepline.findings.timeline import timeline
 from stepline.findings.tried import with_trials
 from stepline.model.assess import law_or_none
+from stepline.model.clock import clock_time
 from stepline.model.drift import find_drift
 from stepline.model.host import gpu_busy
 from stepline.model.law import Interval, NoLaw, StepLaw
 from stepline.model.picture import Picture
 from stepline.model.points import SAME_CONTEXT
+from stepline.model.scrapes import over_recording
 from stepline.model.tensor import tensor_statement
 from stepline.model.traced import TracedStep
 from stepline.model.windows import DecodeWindow
@@ -414,7 +414,8 @@ def _health(run: Run) -> tuple[view.Cited, ...]:
         lines.append(
             view.Cited(f"the server started {len(starts)} times in this log", str(starts[-1].origin))
         )
-    errors = max((scrape.server_errors or 0.0 for scrape in run.metrics), default=0.0)
+    counted = over_recording(run)
+    errors = 0.0 if counted is None else counted.server_errors or 0.0
     if errors:
         lines.append(view.Cited(f"{errors:.0f} requests answered with a 5xx status (counter)"))
     failed = [level for level in run.levels if level.failures is not None and level.failed]
@@ -433,7 +434,7 @@ def _since(picture: Picture) -> tuple[view.Cited, ...]:
     drift = None if step is None else find_drift(log, step.running)
     if drift is None:
         return ()
-    clock = "" if drift.time_s is None else f" since {datetime.fromtimestamp(drift.time_s, UTC):%H:%M:%S}"
+    clock = "" if drift.time_s is None else f" since {clock_time(picture.run, drift.time_s)}"
     times = f"{units.ms(drift.before_ms)} before, {units.ms(drift.after_ms)} after"
     text = f"steps at {drift.running} changed{clock}: {times}"
     return (view.Cited(text, str(drift.since)),)

@@ -6,12 +6,12 @@ Drawn, never judged: rules use windows and plateaus, not these means.
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from stepline.evidence.gpu import GpuSample
 from stepline.evidence.run import Run
 from stepline.findings.detail import Series, Timeline, TimelineMark
+from stepline.model.clock import clock_time
 from stepline.model.gpu_use import align_clocks, working_gpus
 from stepline.model.picture import Picture
 from stepline.model.timeline import Interval, log_span, profiler_intervals
@@ -62,7 +62,7 @@ def timeline(picture: Picture) -> Timeline | None:
     ]
     marks = sorted(_marks(run, span), key=lambda mark: mark.start_s)
     return Timeline(
-        starts=f"{datetime.fromtimestamp(span.start_s, UTC):%H:%M:%S}",
+        starts=clock_time(run, span.start_s),
         bin_s=bin_s,
         series=tuple(series),
         marks=tuple(marks[:MAX_MARKS]),

@@ -42,7 +42,7 @@ from stepline.model.target import find_target
 from stepline.model.timeline import Plateau, log_span, plateaus
 from stepline.model.traced import traced_step
 from stepline.model.typical import Typical, typical_step
-from stepline.model.windows import Windows, decode_windows
+from stepline.model.windows import Windows, decode_windows, of_own_load
 
 MIN_REFILLS = 3
 """Lines with prefill inside that a closed loop needs: one may hold a pause of the clients too."""
@@ -56,11 +56,12 @@ of a request's life, which was up to 23 % of the streams on the healthy H200 ser
 
 def assess(run: Run, setup: Setup) -> Picture:
     """Compute the picture of a run."""
-    run = in_one_clock(_last_start(run))
+    whole = in_one_clock(_last_start(run))
+    run = of_own_load(whole)
     probes = probe_levels(run)
     own = without(run, probes)
     target, missing = find_target(run, setup)
-    windows, probed = split(decode_windows(run), probes)
+    windows, probed = split(decode_windows(whole), probes)
     logged = plateaus(run)
     levels = offered_levels(own, logged)
     load = _load(run, levels, logged, windows)

@@ -7,7 +7,7 @@ import msgspec
 
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport, PrefillReport, SchedulerEvent
-from stepline.model.windows import OWN_TOOL
+from stepline.model.windows import OWN_TOOL, recorded_since
 
 T = TypeVar("T", DecodeReport, PrefillReport, SchedulerEvent)
 NO_YEAR = 1972
@@ -50,6 +50,12 @@ def in_one_year(run: Run) -> Run:
     if first.year != NO_YEAR or year == NO_YEAR or (first.month, first.day) == (2, 29):
         return run
     return _shifted(run, (first.replace(year=year) - first).total_seconds())
+
+
+def clock_time(run: Run, time_s: float) -> str:
+    """A time of the run for people, with its zone: known where a live recording's client told it."""
+    zone = "by the log's clock" if recorded_since(run) is None else "UTC"
+    return f"{datetime.fromtimestamp(time_s, UTC):%H:%M:%S} {zone}"
 
 
 def _times(run: Run) -> list[float]:

@@ -130,6 +130,39 @@ def law_at_load(picture: Picture) -> ContextLaw | None:
     )
 
 
+class AtMost(msgspec.Struct, frozen=True, kw_only=True):
+    """What reading the cache can cost at the load, by the slope in context of a smaller batch."""
+
+    law: ContextLaw
+    running: float
+    cost_ms: float
+    """Of the load's step, as if every further request added its share: SMs that idle at the smaller batch make it
+    less."""
+    step_ms: float
+
+    @property
+    def matters(self) -> bool:
+        """True when it may be a tenth of the step."""
+        return self.cost_ms >= WORTH * self.step_ms
+
+
+def cache_at_most(picture: Picture) -> AtMost | None:
+    """The most that the cache costs at the load; None where no smaller batch was seen over a span of contexts."""
+    step, context = picture.step, picture.context
+    windows = (*picture.windows.usable, *picture.probed)
+    laws = context_laws(picture.run, windows, by_client=picture.windows.by_client)
+    if step is None or context is None:
+        return None
+    below = [law for law in laws if law.running < step.running]
+    if not below:
+        return None
+    law = max(below, key=lambda law: law.running)
+    slope_ms = max(0.0, law.per_ktoken_ms) * step.running / law.running
+    return AtMost(
+        law=law, running=step.running, cost_ms=slope_ms * context.tokens / 1000, step_ms=step.measured_ms
+    )
+
+
 class SlowCache(msgspec.Struct, frozen=True, kw_only=True):
     """Attention at the load, when it reads its cache too slowly."""
 

@@ -7,6 +7,7 @@ import msgspec
 from stepline.evidence.load import LoadLevel
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
+from stepline.model.scrapes import over_recording
 
 
 class Retractions(msgspec.Struct, frozen=True):
@@ -30,7 +31,8 @@ def retractions(run: Run) -> Retractions | None:
     """What lines, counters or fields say, whichever counts most; None when none of them does."""
     events = [event for event in run.events if event.kind == "retraction"]
     by_lines = sum(event.amount or 1.0 for event in events)
-    by_counter = max((scrape.retracted_requests or 0.0 for scrape in run.metrics), default=0.0)
+    counted = over_recording(run)
+    by_counter = 0.0 if counted is None else counted.retracted_requests or 0.0
     by_field = float(max((report.retracted or 0 for report in run.decodes), default=0))
     requests = max(by_lines, by_counter, by_field)
     return Retractions(requests, events[0].origin if events else None) if requests else None
@@ -48,7 +50,8 @@ def repeated_share(run: Run, context_tokens: float | None, prefill_share: float 
     time that prefill takes.
     """
     seen = retractions(run)
-    prefilled = max((scrape.prefill_tokens or 0.0 for scrape in run.metrics), default=0.0)
+    counted = over_recording(run)
+    prefilled = 0.0 if counted is None else counted.prefill_tokens or 0.0
     prefilled = prefilled or float(sum(report.new_tokens for report in run.prefills))
     if seen is None or context_tokens is None or prefill_share is None or not prefilled:
         return None

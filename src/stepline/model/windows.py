@@ -93,11 +93,11 @@ def decode_windows(run: Run) -> Windows:
     mixed: list[MixedLine] = []
     earlier: list[DecodeWindow] = []
     discarded: Counter[Reason] = Counter()
-    since_s = _recorded_since(run)
+    since_s = recorded_since(run)
     for stream in _streams(run):
-        mixed += _mixed_lines([record for record in stream if not _before(record, since_s)])
+        mixed += _mixed_lines([record for record in stream if not before(record, since_s)])
         for report, reason in _judge(stream):
-            if _before(report, since_s):
+            if before(report, since_s):
                 earlier += [_window(report)] if reason is None else []
             elif reason is None:
                 valid.append(_window(report))
@@ -121,15 +121,34 @@ def decode_windows(run: Run) -> Windows:
     )
 
 
-def _recorded_since(run: Run) -> float | None:
+def recorded_since(run: Run) -> float | None:
     """When a live recording's first level began: what its log shows of earlier times is other people's load."""
     starts = [level.start_s for level in run.levels if level.tool == OWN_TOOL and level.start_s is not None]
     return min(starts, default=None)
 
 
-def _before(record: "Record", since_s: float | None) -> bool:
+def before(record: "Record", since_s: float | None) -> bool:
     """True for a record of earlier whole seconds: a log's clock has no finer ones."""
     return since_s is not None and record.time_s is not None and record.time_s < math.floor(since_s)
+
+
+OF_A_LOAD = ("retraction", "disconnect", "jit-compile")
+"""Events that belong to the requests of their time; a crash or a start concerns the server for as long as it lives."""
+
+
+def of_own_load(run: Run) -> Run:
+    """Without what a live recording's log says of requests before its first level."""
+    since_s = recorded_since(run)
+    if since_s is None:
+        return run
+    return msgspec.structs.replace(
+        run,
+        decodes=tuple(report for report in run.decodes if not before(report, since_s)),
+        prefills=tuple(report for report in run.prefills if not before(report, since_s)),
+        events=tuple(
+            event for event in run.events if event.kind not in OF_A_LOAD or not before(event, since_s)
+        ),
+    )
 
 
 SAME_BATCH = 0.06

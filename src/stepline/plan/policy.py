@@ -161,14 +161,14 @@ def _longer(
 ) -> Experiment | None:
     """The level again for as long as half its streams need to end; None where that is longer than a level may be.
 
-    By the answers that ended so far, or by the first tokens' wait and the steps of a middle stream's answer.
+    By the answers that ended so far, or by the first round's wait and the steps of a middle stream's answer.
     """
     wanted = TURNED_OVER * (level.concurrency or 0)
     if level.requests and level.duration_s:
         needed_s = level.duration_s * wanted / level.requests
     else:
         steps = MIN_ROUNDS + TURNED_OVER * limits.output_tokens
-        needed_s = ((level.ttft_p99_ms or 0.0) + steps * step_ms) / 1000
+        needed_s = ((level.first_round_ms or level.ttft_p99_ms or 0.0) + steps * step_ms) / 1000
     left_s = limits.budget_s - sum(experiment.seconds for experiment in done)
     seconds = max(MIN_LEVEL_S, SPARE * needed_s)
     if seconds > min(MAX_LEVEL_S, left_s):

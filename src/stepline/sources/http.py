@@ -1,6 +1,7 @@
 """One small request at a time, for what is not load: discovery, metrics, profiler and cache routes."""
 
 import http.client
+import socket
 import ssl
 import time
 from typing import Any, NamedTuple
@@ -86,12 +87,43 @@ class Http:
                 "set SSL_CERT_FILE to the authority's file"
             ) from None
         except (OSError, http.client.HTTPException, UnicodeError) as error:
+            if (other := _other_scheme(address, error)) is not None:
+                raise Unreachable(other) from None
             why = str(error) or type(error).__name__
             raise Unreachable(
                 f"{shown(address)}{path}: no answer ({why[:120]}); check that the server runs and the URL is right"
             ) from None
         finally:
             connection.close()
+
+
+PLAIN_ANSWERS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
+"""What OpenSSL 1.1 to 3.x make of plain text where a handshake should come."""
+
+
+def _other_scheme(address: Address, error: Exception) -> str | None:
+    """What to type where the port speaks TLS and was asked in plain HTTP, or the other way round."""
+    asked = shown(address)
+    if address.tls:
+        if isinstance(error, ssl.SSLError) and error.reason in PLAIN_ANSWERS:
+            return f"{asked}: no TLS is spoken there; give http{asked.removeprefix('https')}"
+    elif isinstance(error, http.client.BadStatusLine | ConnectionResetError) and _speaks_tls(address):
+        return f"{asked}: only TLS is spoken there; give https{asked.removeprefix('http')}"
+    return None
+
+
+def _speaks_tls(address: Address) -> bool:
+    """A handshake succeeds, whoever's certificate it is: nothing is sent."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection((address.host.strip("[]"), address.port), timeout=2.0) as plain,
+            context.wrap_socket(plain),
+        ):
+            return True
+    except OSError:
+        return False
 
 
 def _bounded(answer: http.client.HTTPResponse, timeout_s: float) -> bytes:

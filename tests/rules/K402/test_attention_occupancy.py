@@ -88,3 +88,25 @@ def test_a_trace_confirms_a_grid_that_leaves_sms_idle():
 @pytest.mark.parametrize(("waves", "attention_ms"), [(3.0, 31.0), (0.24, 3.0)])
 def test_a_full_grid_or_a_fast_read_is_not_confirmed(waves, attention_ms):
     assert not isinstance(check("K402", _traced(waves, attention_ms)), Fired)
+
+
+def _probed(slope_us_per_token: float):
+    """A load of 64 at one context, and a batch of 8 at that and at a longer one."""
+    step = [(8, 600), (8, 3600), (64, 600)]
+    return [
+        Stage(running=n, step_ms=7 + slope_us_per_token * n * c / 1000, context=c, pool_usage=0.1)
+        for n, c in step
+    ]
+
+
+def test_another_context_at_a_smaller_batch_clears_the_load():
+    answer = check("K402", server(_probed(0.008)))
+    assert isinstance(answer, Clear)
+    assert "at 8 running a step grows by 64.0 µs for each thousand tokens" in answer.reason
+    assert "at 64 the cache costs 0.307 ms of 7.31 ms at most" in answer.reason
+
+
+def test_another_context_at_a_smaller_batch_says_which_batch_is_missing():
+    answer = check("K402", server(_probed(0.06)))
+    assert isinstance(answer, CannotTell)
+    assert "steps at 64 running over contexts" in answer.needs

@@ -42,7 +42,7 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.context_law import SlowCache, cache_at_load, law_at_load
+from stepline.model.context_law import AtMost, SlowCache, cache_at_load, cache_at_most, law_at_load
 from stepline.model.excess import ABOVE_ROOFLINE
 from stepline.model.kernel_paths import component_floor_ms
 from stepline.model.picture import Picture
@@ -108,6 +108,8 @@ def _from_trace(picture: Picture) -> Fired | None:
 
 def _from_contexts(picture: Picture) -> Outcome:
     law = law_at_load(picture)
+    if law is None and (most := cache_at_most(picture)) is not None:
+        return _by_smaller_batch(most)
     if law is None:
         return CannotTell(
             "steps of one batch over contexts at least four times apart",
@@ -124,6 +126,21 @@ def _from_contexts(picture: Picture) -> Outcome:
             f"{units.times(cache.read.slower)} as slowly as the weights"
         )
     return _fired(picture, cache)
+
+
+def _by_smaller_batch(most: AtMost) -> Outcome:
+    """What another context at a smaller batch says of the load: enough to clear it, never to accuse it."""
+    grows = (
+        f"at {most.law.running:g} running a step grows by {units.ms(max(0.0, most.law.per_ktoken_ms))} "
+        "for each thousand tokens"
+    )
+    if not most.matters:
+        cost, step = units.ms(most.cost_ms), units.ms(most.step_ms)
+        return Clear(f"{grows}: at {most.running:g} the cache costs {cost} of {step} at most")
+    return CannotTell(
+        f"steps at {most.running:g} running over contexts at least four times apart ({grows})",
+        f"run a short and a long prompt with {most.running:g} streams and save the log",
+    )
 
 
 def _fired(picture: Picture, cache: SlowCache) -> Fired:

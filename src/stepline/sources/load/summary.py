@@ -22,10 +22,10 @@ def summarise(
 ) -> LoadLevel:
     """What the client saw.
 
-    Rates and means over time are of the steady window. Times to first token are of requests sent in it (the
-    first round's come all at once, a burst that no steady load has), times per token of those that ended well;
-    where there are none of the kind, of all that have the number. Gaps are medians: a mean would hold the prompts
-    that other streams' next requests bring.
+    Rates and means over time are of the steady window. Times to first token are of requests sent in it: the first
+    round's come all at once, a burst that no steady load has, unless there is one stream alone. Times per token are of
+    requests that ended well; where there are none, of all that have the number. Gaps are medians: a mean would hold the
+    prompts that other streams' next requests bring.
 
     Args:
         plan: what was asked for.
@@ -40,8 +40,13 @@ def summarise(
     low, high = window or span
     done = [seen for seen in all_seen if seen.record.end == "ok"]
     sound = [seen for seen in all_seen if seen.record.end in ("ok", "cut")]
-    sent_inside = [s for s in sound if s.record.sent_s is not None and low <= s.record.sent_s]
-    ttft = _ttft_ms(sent_inside) or _ttft_ms(sound)
+    later: list[Seen] = []
+    burst: list[Seen] = []
+    for each in sound:
+        if each.record.sent_s is not None:
+            (later if window and low <= each.record.sent_s else burst).append(each)
+    alone = plan.concurrency is None or plan.concurrency == 1
+    ttft = _ttft_ms(later) or (_ttft_ms(burst) if alone else [])
     tpot = _tpot_ms(done) or _tpot_ms(sound)
     gaps, gap_tokens = _gaps(sound, low, high)
     liars = [s for s in all_seen if s.record.end == "miscounted" and s.last is not None and s.last > low]
@@ -59,6 +64,7 @@ def summarise(
         tpot_p50_ms=_percentile(tpot, 50),
         tpot_p99_ms=_percentile(tpot, 99),
         ttft_ms=_mean(ttft),
+        first_round_ms=max(_ttft_ms(burst), default=None) if plan.concurrency is not None else None,
         ttft_p50_ms=_percentile(ttft, 50),
         ttft_p99_ms=_percentile(ttft, 99),
         itl_ms=_percentile(gaps[gap_tokens > 0] / gap_tokens[gap_tokens > 0], 50),

@@ -69,6 +69,14 @@ def test_a_level_of_two_streams() -> None:
     assert level.tool == "stepline"
 
 
+def test_a_first_round_alone_is_no_time_to_first_token_of_a_steady_load() -> None:
+    level = summary([record(0.0, first, [1] * 90, end="cut") for first in (0.5, 1.0)])
+    assert (level.ttft_ms, level.ttft_p99_ms) == (None, None)
+    assert level.first_round_ms == pytest.approx(1000)
+    alone = LevelPlan(concurrency=1, input_tokens=64, output_tokens=90, seconds=10)
+    assert summary([record(0.0, 0.5, [1] * 90, end="cut")], alone).ttft_ms == pytest.approx(500)
+
+
 def test_without_anything_everything_is_missing() -> None:
     nothing = [
         msgspec.structs.replace(record(0.0, 0.0, [], end="status"), prompt_tokens=None, cached_tokens=None)
@@ -92,7 +100,7 @@ def test_without_anything_everything_is_missing() -> None:
 def test_a_window_too_short_for_a_rate_is_none() -> None:
     level = summary([record(0.0, 1.0, [1] * 90, end="cut"), record(0.0, 9.6, [1] * 5, end="cut")])
     assert level.tok_s is None
-    assert level.ttft_ms == pytest.approx(5300)
+    assert (level.ttft_ms, level.first_round_ms) == (None, pytest.approx(9600))
 
 
 def test_a_stream_that_miscounts_leaves_no_rate() -> None:
