@@ -20,11 +20,12 @@ from stepline.model.picture import Picture
 from stepline.plan.change import change_for
 from stepline.plan.experiment import Experiment, Limits, Stop
 from stepline.plan.policy import MIN_CONTEXT, fitted, next_experiment, outline
-from stepline.sources.address import parse
+from stepline.sources.address import parse, shown
 from stepline.sources.client_file import CLIENT_FILE, METRICS_FILE
+from stepline.sources.http import Http
 from stepline.sources.live.session import Session
 from stepline.sources.live.traffic import Traffic, watch
-from stepline.sources.load.level import LevelPlan, LevelResult
+from stepline.sources.load.level import Address, LevelPlan, LevelResult
 from stepline.sources.surface import Found
 
 WATCH_S = 2.0
@@ -80,9 +81,27 @@ def record_server(url: str, folder: Path, args: argparse.Namespace) -> Recorded:
     address = parse(url, args.header)
     log = Path(args.log) if args.log else None
     try:
-        return _record(Session(address, folder, log=log), args, tell)
+        return _record(Session(address, folder, log=log, dcgm=exporter(args, tell)), args, tell)
     except OSError as error:
         raise UsageError(f"{folder}: the recording cannot be written ({error.strerror})") from error
+
+
+def exporter(args: argparse.Namespace, tell: Teller) -> Address | None:
+    """The DCGM exporter that the user named; one without GPU counters is said, and left out.
+
+    Raises:
+        Unreachable: nobody answers there.
+    """
+    if args.dcgm is None:
+        return None
+    named = parse(args.dcgm.rstrip("/").removesuffix("/metrics"))
+    address = msgspec.structs.replace(
+        named, headers=()
+    )  # the server's key is none of the exporter's business
+    if b"DCGM_FI_" in Http(address).get("/metrics").body:
+        return address
+    tell(f"{shown(address)}: /metrics there holds no DCGM counters; going on without")
+    return None
 
 
 def _record(opened: Session, args: argparse.Namespace, tell: Teller) -> Recorded:

@@ -26,6 +26,9 @@ def add_live_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="'NAME: VALUE'",
         help="sent with every request and never stored; STEPLINE_API_KEY holds a bearer token",
     )
+    live.add_argument(
+        "--dcgm", metavar="URL", help="a DCGM exporter beside a remote server, for its GPUs: http://HOST:9400"
+    )
     live.add_argument("--log", metavar="FILE", help="the server's log, where it is not found by itself")
     live.add_argument(
         "--load",

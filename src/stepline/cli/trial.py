@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from stepline.cli.by_hand import Recorded, flags_of
 from stepline.cli.diagnose import SETUP, picture_of
-from stepline.cli.live import plan_of, record_server, said, say_kept, warm_up
+from stepline.cli.live import exporter, plan_of, record_server, said, say_kept, warm_up
 from stepline.cli.live_arguments import seconds
 from stepline.cli.output import FAIL_ON, INCONCLUSIVE, deliver
 from stepline.cli.teller import Teller
@@ -138,6 +138,7 @@ def _restart_in_turns(server: ServerCommand, trial: Trial, args: argparse.Namesp
                 log=Path(args.log) if args.log else None,
                 since=since,
                 restarted_with=flags,
+                dcgm=exporter(args, tell),
             )
             log = arm.log
             _measure(arm, trial.levels, tell)

@@ -4,11 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
 from stepline.cli.main import main
+from stepline.sources.read import read
 from tests.unit.live import hostile
 
 
@@ -83,3 +86,42 @@ def test_a_diagnosis_leaves_no_folder_behind(tmp_path, monkeypatch):
             main(["diagnose", url(server), "--load", "--budget", "4s", "--concurrency", "1", "--quiet"]) == 3
         )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_remote_exporter_is_scraped_without_the_servers_key(tmp_path, monkeypatch):
+    monkeypatch.setenv("STEPLINE_API_KEY", "sk-0123456789abcdef")
+    asked = []
+
+    class Exporter(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append((self.path, self.headers["Authorization"]))
+            body = b'DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{gpu="0",modelName="NVIDIA H200"} 0.03\n'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            """Quiet."""
+
+    exporter = HTTPServer(("127.0.0.1", 0), Exporter)
+    threading.Thread(target=exporter.serve_forever, daemon=True).start()
+    command = [
+        "record",
+        "--load",
+        "--budget",
+        "4s",
+        "--concurrency",
+        "1",
+        "--quiet",
+        "-o",
+        str(tmp_path / "capture"),
+    ]
+    with hostile.serving(hostile.answering) as server:
+        assert main([*command, url(server), "--dcgm", f"{url(exporter)}/metrics"]) == 0
+    exporter.shutdown()
+    exporter.server_close()
+    assert set(asked) == {("/metrics", None)}
+    run = read([tmp_path / "capture"])
+    assert {sample.tensor_busy for sample in run.gpu_samples} == {0.03}
+    assert run.server.gpu.value == "NVIDIA H200"

@@ -38,6 +38,7 @@ ENGINES = (sglang.find, vllm.find, openai_surface.find)
 """In the order they are asked: an engine's own routes before those that all of them share."""
 _LOG_FILE = "server.log"
 _CONFIG_FILE = "config.json"
+DCGM_FILE = "dcgm.txt"
 _SETTLE_S = 1.0
 """Where no route counts requests: an engine notices a closed connection within some steps."""
 _IDLE_WAIT_S = 10.0
@@ -75,6 +76,7 @@ class Session:
         log: Path | None = None,
         since: LogMark | None = None,
         restarted_with: str | None = None,
+        dcgm: Address | None = None,
     ) -> None:
         """Find out what the server is.
 
@@ -84,6 +86,7 @@ class Session:
             log: its log, where that is not found by itself.
             since: of that log, only what comes after is this server's.
             restarted_with: the flags that it was started with for this recording.
+            dcgm: where a DCGM exporter of the server's machine answers, for GPU counters of another machine.
 
         Raises:
             Unreachable: nobody answers.
@@ -126,6 +129,7 @@ class Session:
         self._keep_config()
         self.write_record()
         self._threads = contextlib.ExitStack()
+        self._dcgm = dcgm
 
     def write_record(self, **changes: object) -> None:
         """Write `server.json` anew, with changed fields."""
@@ -160,6 +164,8 @@ class Session:
             )
         else:
             self._scraper = None
+        if self._dcgm is not None:
+            self._threads.enter_context(Scraper(Http(self._dcgm), self.folder / DCGM_FILE))
         if self.record.gpus:
             self._threads.enter_context(GpuSampler(self.folder / "gpm.csv"))
         return self

@@ -1,21 +1,24 @@
-"""Prometheus text, as `/metrics` answers it: one scrape, or several one after the other in a file."""
+"""Prometheus text, as `/metrics` of an engine or a GPU exporter answers it: one scrape, or several in a file."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from stepline.evidence.gpu import GpuSample
 from stepline.evidence.metrics import EngineMetrics
-from stepline.evidence.origin import Origin
+from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import EvidenceFile, ReadingDoubt, Run
+from stepline.evidence.server import ServerFacts
 from stepline.sources import scrape_time
 from stepline.sources.engines import dynamo, llama_cpp, lmdeploy, tgi
 from stepline.sources.engines.sglang import metrics as sglang
 from stepline.sources.engines.vllm import metrics as vllm
 from stepline.sources.peek import Peek
+from stepline.sources.readers import dcgm
 
 MAX_BYTES = 256 << 20
 ENGINES: tuple[Any, ...] = (sglang, vllm, llama_cpp, lmdeploy, tgi, dynamo)
-_RECOGNISE = re.compile(rb"(?m)^# (?:HELP|TYPE) \S+ |^[a-z_]+[:_][a-z_]+(?:\{[^}\n]*\})? [-+0-9.eNI]")
+_RECOGNISE = re.compile(rb"(?m)^# (?:HELP|TYPE) \S+ |^[A-Za-z_]+[:_][A-Za-z_]+(?:\{[^}\n]*\})? [-+0-9.eNI]")
 _SERIES = re.compile(r"(?!#)([^\s{]+(?:\{[^\n]*\})?) \S")
 _TYPE = re.compile(r"# TYPE (\S+)")
 
@@ -23,11 +26,11 @@ Sample = tuple[str, Mapping[str, str], float]
 
 
 def recognises(peek: Peek) -> bool:
-    """True when the opening holds Prometheus comments or samples of a known engine."""
+    """True when the opening holds Prometheus comments or samples of a known engine, or of DCGM."""
     return (
         not peek.binary
         and _RECOGNISE.search(peek.head) is not None
-        and any(engine.PREFIX.encode() in peek.head for engine in ENGINES)
+        and any(source.PREFIX.encode() in peek.head for source in (*ENGINES, dcgm))
     )
 
 
@@ -37,6 +40,8 @@ def read_prometheus(peek: Peek) -> Run:
         text = stream.read(MAX_BYTES).decode("utf-8", "replace")
     damaged: list[int] = []
     records: list[EngineMetrics] = []
+    gpus: list[GpuSample] = []
+    gpu: Sourced[str] | None = None
     count = 0
     for first_line, block in scrapes(text):
         samples, stamp = _samples(block, first_line, damaged)
@@ -48,6 +53,9 @@ def read_prometheus(peek: Peek) -> Run:
             for engine in ENGINES
             if any(name.startswith(engine.PREFIX) for name, _, _ in samples)
         ]
+        gpus += dcgm.gpu_samples(samples, origin, when)
+        if gpu is None and (name := dcgm.gpu_name(samples)) is not None:
+            gpu = Sourced(name, origin)
     records.sort(key=lambda record: record.time_s or 0.0)
     doubts: tuple[ReadingDoubt, ...] = ()
     if damaged:
@@ -55,7 +63,13 @@ def read_prometheus(peek: Peek) -> Run:
         text = f"{len(damaged)} unreadable metric lines, the first at {where}"
         doubts = (ReadingDoubt(topic="damaged-lines", text=text),)
     file = EvidenceFile(path=peek.name, kind="metrics scrape", records=count, damaged=len(damaged))
-    return Run(files=(file,), metrics=tuple(records), doubts=doubts)
+    return Run(
+        files=(file,),
+        server=ServerFacts(gpu=gpu),
+        metrics=tuple(records),
+        gpu_samples=tuple(sorted(gpus, key=lambda sample: sample.time_s or 0.0)),
+        doubts=doubts,
+    )
 
 
 def scrapes(text: str) -> Iterator[tuple[int, list[str]]]:
