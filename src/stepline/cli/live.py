@@ -1,6 +1,7 @@
 """Drives a running server: asks the plan what to measure, measures it, and looks at what is known by then."""
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from stepline.cli.teller import Teller
 from stepline.errors import Inconclusive, UnreadableEvidence, UsageError
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
+from stepline.model.client import more_processes
 from stepline.model.picture import Picture
 from stepline.plan.change import change_for
 from stepline.plan.experiment import Experiment, Limits, Stop
@@ -225,6 +227,13 @@ def _drive(
         else:
             result = session.level(plan_of(step, len(done)), step.decides)
             tell(said(result))
+            more = more_processes(result.health, _cores(), os.getloadavg()[0])
+            if more is not None and time.monotonic() + step.seconds <= deadline:
+                tell(f"  the client filled a core: once more with {more} processes")
+                session.processes = more
+                session.wait_idle()
+                result = session.level(plan_of(step, len(done)), step.decides)
+                tell(said(result))
             if result.level.failed and not result.level.requests:
                 tell(f"stopping: nothing came back ({result.failures.first or 'no reason given'})")
                 return done
@@ -234,6 +243,12 @@ def _drive(
         except UnreadableEvidence:
             continue  # nothing readable yet, such as a first level in which everything failed
         found = diagnose(picture)
+
+
+def _cores() -> int:
+    """Those that this process may run on; macOS has no other answer than all."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
 def warm_up(session: Session, longest_s: float, tell: Teller) -> None:

@@ -22,3 +22,19 @@ def overtaxed(health: ClientHealth | None) -> str | None:
     if health.cpu_share >= FULL_CORE:
         return f"the client took {units.percent(health.cpu_share)} of a core, all that one process has"
     return None
+
+
+def more_processes(health: ClientHealth | None, cores: int, load: float) -> int | None:
+    """How many processes the client should use instead; None where more of them would not help.
+
+    They help where one filled a core, not where it was kept from one: then the machine has none to spare, and they
+    would take it from a server on it.
+
+    Args:
+        health: of the level just driven.
+        cores: those that the client may run on.
+        load: processes that want a core, this client's included (the system's load average).
+    """
+    if health is None or health.cpu_share < FULL_CORE or cores - load < health.processes:
+        return None
+    return 2 * health.processes

@@ -35,13 +35,15 @@ class Completions:
 
     name = "/v1/completions"
     path = "/v1/completions"
+    _decode = staticmethod(
+        msgspec.json.Decoder(_Event).decode
+    )  # of the class: instances go to other processes
 
     def __init__(self, model: str, *, takes_ids: bool, running_usage: bool, extensions: bool) -> None:
         self._model = model
         self.takes_ids = takes_ids
         self.exact = running_usage
         self._extensions = extensions
-        self._decode = msgspec.json.Decoder(_Event).decode
 
     def body(self, ask: Ask) -> bytes:
         """A streamed request for `output_tokens`; only with extensions is the answer sure to be that long."""

@@ -44,5 +44,11 @@ def test_a_light_level_alone_does_not_fire():
     assert isinstance(check("L101", server(STEADY, levels=[driven(1, late_share=0.4), driven(8)])), Clear)
 
 
+def test_a_level_driven_again_by_more_processes_is_clear():
+    again = msgspec.structs.replace(driven(8), start_s=20.0)
+    first = msgspec.structs.replace(driven(8, cpu_share=0.97), start_s=10.0)
+    assert isinstance(check("L101", server(STEADY, levels=[driven(1), first, again])), Clear)
+
+
 def test_other_tools_do_not_measure_themselves():
     assert isinstance(check("L101", server(STEADY, levels=[level(8, 1450, 5.1, 60)])), CannotTell)

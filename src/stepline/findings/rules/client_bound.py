@@ -76,7 +76,8 @@ def check(picture: Picture) -> Outcome:
 
 
 def _heaviest(levels: list[LoadLevel]) -> LoadLevel:
-    return max(levels, key=lambda level: level.concurrency or 0.0)
+    """Of levels driven twice the later one: the first may have been too much for one process."""
+    return max(levels, key=lambda level: (level.concurrency or 0.0, level.start_s or 0.0))
 
 
 RULE = Rule("L101", "client-bound", "0.2.0", check)

@@ -130,6 +130,8 @@ class Session:
         self.write_record()
         self._threads = contextlib.ExitStack()
         self._dcgm = dcgm
+        self.processes = 1
+        """Of the load client."""
 
     def write_record(self, **changes: object) -> None:
         """Write `server.json` anew, with changed fields."""
@@ -207,7 +209,8 @@ class Session:
         dialect = self._settled()
         if self._scraper is not None:
             self._scraper.scrape()
-        result = _run(run_level(self.address, dialect, plan))
+        processes = min(self.processes, plan.concurrency or self.processes)
+        result = _run(run_level(self.address, dialect, plan, processes=processes))
         if self._scraper is not None:
             self._scraper.scrape()
         first = result.failures.first

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pickle
 import time
 from itertools import pairwise
 from statistics import mean, median
@@ -11,9 +12,11 @@ import pytest
 import uvloop
 
 from stepline.errors import SteplineError, UsageError
-from stepline.sources.load.dialect import Ask
+from stepline.sources.engines.sglang.dialect import NativeGenerate
+from stepline.sources.load.dialect import Ask, Dialect
 from stepline.sources.load.drive import run_level
 from stepline.sources.load.level import Address, LevelPlan, LevelResult, Progress
+from stepline.sources.openai_dialect import Completions
 from tests.unit.sources.load.servers import NativeDialect, serving, streaming
 
 
@@ -116,6 +119,14 @@ def test_several_processes_see_what_one_sees(processes: int) -> None:
 class _Dies(NativeDialect):
     def body(self, ask: Ask) -> bytes:
         os._exit(len(ask.prompt_ids))
+
+
+@pytest.mark.parametrize(
+    "dialect", [NativeGenerate(), Completions("m", takes_ids=True, running_usage=True, extensions=True)]
+)
+def test_an_engines_dialect_reaches_another_process(dialect: Dialect) -> None:
+    ask = Ask(prompt_ids=[17, 18], output_tokens=3)
+    assert pickle.loads(pickle.dumps(dialect)).body(ask) == dialect.body(ask)  # noqa: S301 - our own
 
 
 def test_a_process_that_dies_is_an_error_and_no_hang() -> None:

@@ -29,8 +29,9 @@ class NativeGenerate:
     takes_ids = True
     exact = True
 
-    def __init__(self) -> None:
-        self._decode = msgspec.json.Decoder(_Event).decode
+    _decode = staticmethod(
+        msgspec.json.Decoder(_Event).decode
+    )  # of the class: instances go to other processes
 
     def body(self, ask: Ask) -> bytes:
         """Greedy, exactly `output_tokens` long. `ignore_eos` makes the scheduler reserve all of them at once."""
