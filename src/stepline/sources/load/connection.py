@@ -101,13 +101,14 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse one read; all of it carries the same time."""
-        self._now_s = self.heard_s = time.perf_counter()
+        now = self._now_s = self.heard_s = time.perf_counter()
         if self._pace.due:
             self._pace.rest()
-        if self._answer is None:  # nothing was asked: no later answer may be read out of this
+        answer = self._answer
+        if answer is None:  # nothing was asked: no later answer may be read out of this
             self.drop("garbled")
             return
-        if self._at_chunk and self._take_whole(data):
+        if self._at_chunk and self._take_whole(data, answer, now):
             return
         self._untouched = False
         self._bytes_without_body += len(data)
@@ -120,42 +121,37 @@ class Connection(asyncio.Protocol):
         if self._bytes_without_body > MAX_HEAD_BYTES:
             self._end("garbled", f"over {MAX_HEAD_BYTES} bytes of headers")
 
-    def _take_whole(self, data: bytes) -> bool:
+    def _take_whole(self, data: bytes, answer: Answer, now: float) -> bool:
         """Take a read of whole chunks with one event each, as nearly every read of a stream is; False for any other.
 
         The parser does not hear of it, and stays between two chunks.
         """
-        answer = self._answer
-        payloads = self._one_event(data) or events_of_whole_chunks(data)
-        if answer is None or not payloads:
-            return False
-        self._bytes_without_body = 0
+        start, end = len(self._opening), len(data) - 4
         try:
+            if (  # one chunk as long as the last one
+                len(data) == self._length
+                and data.startswith(self._opening)
+                and data.endswith(b"\n\n\r\n")
+                and data.find(b"\n", start) == end  # a line end within would be one of the stream's grammar
+                and data.find(b"\r", start) == end + 2
+            ):
+                tokens = self._count(data[start:end])
+                if tokens is not None and answer.rise(tokens, now):
+                    return True
+            payloads = events_of_whole_chunks(data)
+            if payloads is None:
+                return False
+            if len(payloads) == 1:
+                self._length, self._opening = len(data), data[: end - len(payloads[0])]
             for payload in payloads:
                 tokens = self._count(payload)
-                if tokens is None or not answer.rise(tokens, self._now_s):
+                if tokens is None or not answer.rise(tokens, now):
                     self._hear(answer, payload)
         except GARBLED as error:
             self._end("garbled", str(error))
         if answer.end is not None and self._answer is not None:
             self._end(answer.end)
         return True
-
-    def _one_event(self, data: bytes) -> tuple[bytes] | None:
-        """The payload of a read of one chunk as long as the last one's: most are, and are told at once."""
-        start, end = len(self._opening), len(data) - 4
-        if (
-            len(data) == self._length
-            and data.startswith(self._opening)
-            and data.endswith(b"\n\n\r\n")
-            and data.find(b"\n", start) == end  # a line end within would be one of the stream's grammar
-            and data.find(b"\r", start) == end + 2
-        ):
-            return (data[start:end],)
-        opening = b"%x\r\ndata: " % (end - data.find(b"\r\n"))
-        if data.startswith(opening):
-            self._length, self._opening = len(data), opening
-        return None
 
     def _hear(self, answer: Answer, payload: bytes) -> None:
         delta = self._read(payload)
