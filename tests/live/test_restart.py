@@ -49,8 +49,6 @@ def test_the_cap_that_the_finding_names_is_lifted_measured_and_put_back(
         str(trial),
         "--restart",
         f"{script} {{flags}}",
-        "--was",
-        CAP,
     ]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=900)
     (tmp_path / "told.txt").write_text(done.stdout + done.stderr)

@@ -69,9 +69,8 @@ def _live(args: argparse.Namespace) -> int:
                     f"A simulated SGLang with a fault drawn at random.\n$ stepline diagnose {url} --gpu {GPU}\n",
                     flush=True,
                 )
-            diagnosis = diagnose_server(
-                url, defaults(gpu=GPU, model=MODEL, log=str(log), save=None, quiet=not say)
-            )
+            args_live = defaults(gpu=GPU, model=MODEL, log=str(log), save=None, quiet=not say)
+            diagnosis = diagnose_server(url, args_live).diagnosis
     code = deliver(diagnosis, args)
     if say:
         print(f"\nPlanted was {fault}: {PLANTED[fault]}.")

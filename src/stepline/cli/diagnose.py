@@ -8,6 +8,7 @@ import msgspec
 
 from stepline.cli.live_arguments import add_live_arguments, add_restart_arguments
 from stepline.cli.output import add_output_arguments, check_output, deliver
+from stepline.cli.teller import Teller
 from stepline.errors import SteplineError, UsageError
 from stepline.evidence.run import ReadingDoubt, Run
 from stepline.facts.catalogue import find_model
@@ -68,7 +69,10 @@ def run(args: argparse.Namespace) -> int:
             return diagnose_and_try(args.targets[0], args)
         from stepline.cli.live import diagnose_server  # noqa: PLC0415
 
-        return deliver(diagnose_server(args.targets[0], args), args)
+        answer = diagnose_server(args.targets[0], args)
+        code = deliver(answer.diagnosis, args)
+        Teller(quiet=args.quiet)(*answer.next_steps)
+        return code
     if args.restart is not None:
         raise UsageError("--restart: only a running server can be restarted; give its URL")
     return deliver(diagnose_paths(args.targets, args), args)

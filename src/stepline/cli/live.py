@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -43,7 +44,14 @@ OVERTIME_S = 15.0
 """Beyond the budget, for a trace that is being written."""
 
 
-def diagnose_server(url: str, args: argparse.Namespace) -> Diagnosis:
+class Diagnosed(NamedTuple):
+    """A live server's diagnosis, and how to prove its first finding by hand."""
+
+    diagnosis: Diagnosis
+    next_steps: list[str]
+
+
+def diagnose_server(url: str, args: argparse.Namespace) -> Diagnosed:
     """Record a server and diagnose the recording; what was measured survives Ctrl-C, with or without `--save`."""
     scratch = None if args.save else Path(tempfile.mkdtemp(prefix="stepline-"))
     folder = scratch or Path(args.save)
@@ -51,13 +59,11 @@ def diagnose_server(url: str, args: argparse.Namespace) -> Diagnosis:
         recorded = record_server(url, folder, args)
         picture = picture_of([str(folder)], args)
         found = diagnose(picture)
-        Teller(quiet=args.quiet)(*by_hand(url, args, recorded, change_for(picture, found)))
+        return Diagnosed(found, by_hand(url, args, recorded, change_for(picture, found)))
     except KeyboardInterrupt:
         if say_kept(folder):
             scratch = None
         raise
-    else:
-        return found
     finally:
         if scratch is not None:
             shutil.rmtree(scratch, ignore_errors=True)

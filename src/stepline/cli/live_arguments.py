@@ -58,7 +58,11 @@ def add_restart_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FLAGS",
         help="the changed {flags} (default: what the first finding asks for)",
     )
-    trial.add_argument("--was", metavar="FLAGS", default="", help="the present {flags} (default: none)")
+    trial.add_argument(
+        "--was",
+        metavar="FLAGS",
+        help="the present {flags} (default: what the running server's command line gives the changed ones)",
+    )
     trial.add_argument(
         "--restart-wait", metavar="TIME", default="10m", help="longest time for one start (default 10m)"
     )

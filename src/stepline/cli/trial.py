@@ -16,6 +16,8 @@ from stepline.cli.teller import Teller
 from stepline.errors import Inconclusive, SteplineError, UsageError
 from stepline.findings.compare import compare
 from stepline.findings.diagnose import diagnose
+from stepline.findings.diagnosis import Diagnosis
+from stepline.findings.knobs import changed_knobs
 from stepline.model.picture import Picture
 from stepline.plan.change import arm_levels, change_for
 from stepline.plan.experiment import Experiment
@@ -34,8 +36,9 @@ WARM_UP_S = 30.0
 
 
 class Trial(NamedTuple):
-    """The flags to try, the load to measure them under, and the recording of the server as it is."""
+    """The flags as they are and to try, the load to measure them under, and the recording of the server as it is."""
 
+    was: str
     tried: str
     levels: tuple[Experiment, ...]
     recorded: Recorded
@@ -70,7 +73,7 @@ def diagnose_and_try(url: str, args: argparse.Namespace) -> int:
         if tried is None and (change := change_for(picture, found)) is not None:
             tried = flags_of(change, recorded.found)
         levels = arm_levels(recorded.done, left_s)
-        why_not = _why_not(tried, recorded, levels)
+        why_not = _why_not(found, tried, recorded, levels)
         if why_not is None and tried is not None:
             server = ServerCommand(
                 parse(url, args.header),
@@ -80,8 +83,9 @@ def diagnose_and_try(url: str, args: argparse.Namespace) -> int:
                 tell=tell,
             )
             try:
-                _restart_in_turns(server, Trial(tried, levels, recorded), args, tell)
-                _judge(root, args)
+                was = server.present(tried) if args.was is None else args.was
+                _restart_in_turns(server, Trial(was, tried, levels, recorded), args, tell)
+                _judge(root, args, tell)
             except SteplineError as error:
                 why_not = str(error)
             finally:
@@ -104,9 +108,13 @@ def _check(args: argparse.Namespace) -> None:
     seconds(args.restart_wait, "--restart-wait")
 
 
-def _why_not(tried: str | None, recorded: Recorded, levels: tuple[Experiment, ...]) -> str | None:
+def _why_not(
+    found: Diagnosis, tried: str | None, recorded: Recorded, levels: tuple[Experiment, ...]
+) -> str | None:
     if not recorded.done:
         return "the server was only watched, so nothing was measured that could be measured again"
+    if found.findings and found.findings[0].code == "L101":
+        return "the client could not keep up, so a change of the server would not show; the server was left alone"
     if tried is None:
         return "no finding asks for a flag that stepline knows; name one with --try '--FLAG VALUE'"
     if not levels:
@@ -116,7 +124,7 @@ def _why_not(tried: str | None, recorded: Recorded, levels: tuple[Experiment, ..
 
 def _restart_in_turns(server: ServerCommand, trial: Trial, args: argparse.Namespace, tell: Teller) -> None:
     """B, B and A again. The server ends with its present flags, also after Ctrl-C and failures."""
-    root, was = Path(args.save), args.was
+    root, was = Path(args.save), trial.was
     driven = ", ".join(f"C = {step.concurrency}" for step in trial.levels)
     tell(
         f"about to restart the server three times, with the same load after each ({driven})",
@@ -158,9 +166,15 @@ def _measure(arm: Session, levels: tuple[Experiment, ...], tell: Teller) -> None
             tell(said(session.level(plan_of(step, number), step.decides)))
 
 
-def _judge(root: Path, args: argparse.Namespace) -> None:
+def _judge(root: Path, args: argparse.Namespace, tell: Teller) -> None:
     """The verdict to stdout, or to stderr where that carries the diagnosis as JSON."""
     before, after = (_pictures(root, names, args) for names in (BEFORE, AFTER))
+    for knob in changed_knobs(*(diagnose(picture).target for picture in before)):
+        if knob.before is not None and knob.after is not None:
+            tell(
+                f"the server is NOT as it was found: {knob.name} was {knob.before} and is {knob.after}; "
+                "start it again by hand, and say with --was what its flags were"
+            )
     result = compare(before, after)
     if not args.quiet:
         draw(result, sys.stderr if args.json == "-" else sys.stdout)

@@ -95,6 +95,18 @@ def test_the_found_server_is_stopped_and_another_answers(home, found):
     assert home.serves() == "found"
 
 
+def test_the_present_flags_are_read_from_the_running_process(home, found):
+    command = home.command()
+    assert command.present("--port 5") == ""
+    found.kill()
+    found.wait()
+    line = f"exec {sys.executable} {home.folder}/server.py {home.port} x 0 --cap 4 --graphs --top=a\\ b {{flags}}"
+    server = home.command(line=line)
+    server.restart("")
+    assert server.present("--cap 9") == "--cap 4"
+    assert server.present("--graphs --top 3 --new 1") == "--graphs '--top=a b'"
+
+
 def test_a_server_that_is_back_already_is_left_alone(home):
     server = home.command()
     server.restart("found 0")
@@ -165,18 +177,18 @@ def serve(home):
     while home.serves() is None and server.poll() is None:
         time.sleep(0.1)
     yield script
-    server.poll()
     for process in psutil.process_iter(["cmdline"]):
         if str(home.port) in (process.info["cmdline"] or ()):
             process.kill()
+    server.wait()
 
 
 def diagnose(home, script, tried: str, **more) -> subprocess.Popen[str]:
     command = [
-        *(sys.executable, "-m", "stepline", "diagnose", f"http://127.0.0.1:{home.port}", "--quiet"),
+        *(sys.executable, "-m", "stepline", "diagnose", f"http://127.0.0.1:{home.port}"),
         *("--gpu", "h200", "--concurrency", "16", "--no-profile", "--budget", "60s"),
         *("--save", home.folder / "trial", "--json", home.folder / "answer.json"),
-        *("--restart", f"{script} {{flags}}", "--was", "--fault S201:3", "--try", tried),
+        *("--restart", f"{script} {{flags}}", "--try", tried),
     ]
     return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
 
@@ -190,8 +202,10 @@ def capped(home) -> bool:
 def test_a_cap_lifted_is_measured_in_turns_and_put_back(home, serve):
     run = diagnose(home, serve, "--fault healthy")
     _, told = run.communicate(timeout=200)
-    assert run.returncode == 0, told
     assert capped(home)
+    if "the client could not keep up" in told:
+        pytest.skip("this machine is too busy for the client to measure a change")
+    assert run.returncode == 0, told
     trial = home.folder / "trial"
     arms = sorted(path.name for path in trial.iterdir())
     assert arms == ["1-before", "2-after", "3-after", "4-before"]
@@ -213,7 +227,7 @@ def test_a_cap_lifted_is_measured_in_turns_and_put_back(home, serve):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_stopped_while_the_changed_server_starts_the_present_one_is_put_back(home, serve, number):
-    run = diagnose(home, serve, "slow")
+    run = diagnose(home, serve, "slow --fault healthy")
     trial, log = home.folder / "trial", home.output
     deadline = time.monotonic() + 100
     while not (trial / "1-before" / "client.jsonl").is_file() and time.monotonic() < deadline:
@@ -221,6 +235,7 @@ def test_stopped_while_the_changed_server_starts_the_present_one_is_put_back(hom
     while home.serves() is not None and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(1.0)
+    assert run.poll() is None, run.communicate()[1]
     os.kill(run.pid, number)
     _, told = run.communicate(timeout=60)
     assert run.returncode == 130, told

@@ -46,6 +46,20 @@ def test_record_returns_what_diagnose_takes(url, tmp_path):
     assert found[0].code in ("S201", "L101"), "L101 only where this machine is too busy for the client"
 
 
+def test_without_a_restart_the_commands_that_prove_the_finding_are_shown(url, capsys):
+    options = ["--gpu", "h200", "--concurrency", "16", "--no-profile", "--budget", "30s"]
+    assert main(["diagnose", url, *options]) == 0
+    told = capsys.readouterr()
+    shown = [
+        "to prove S201, restart the server with --max-running-requests 16 and compare:",
+        f"  stepline record {url} -o after --concurrency 16 --no-profile   (after it)",
+        "  stepline compare before after",
+    ]
+    assert [
+        line for line in shown if line not in told.err
+    ] == [] or "L101 client-bound  confirmed" in told.out
+
+
 def test_a_plan_loads_nothing(url, capsys, tmp_path):
     assert main(["plan", url, "--json"]) == 0
     planned = json.loads(capsys.readouterr().out)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import threading
@@ -69,6 +70,22 @@ class ServerCommand:
         with contextlib.suppress(psutil.Error):
             return f"process {found.pid} ({found.name()})"
         return f"process {found.pid}"
+
+    def present(self, flags: str) -> str:
+        """What the server that was found was started with in place of these flags; empty where that is not seen."""
+        found = self._listener()
+        try:
+            words = [] if found is None else found.cmdline()
+        except psutil.Error:
+            words = []
+        names = [word.partition("=")[0] for word in shlex.split(flags) if word.startswith("--")]
+        given: list[str] = []
+        for word, following in zip(words, [*words[1:], "-"], strict=True):
+            if word.partition("=")[0] in names:
+                given.append(word)
+                if "=" not in word and not following.startswith("-"):
+                    given.append(following)
+        return shlex.join(given)
 
     def restart(self, flags: str) -> None:
         """Stop the server and start it with these flags; returns once it answers.
