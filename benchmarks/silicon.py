@@ -206,7 +206,8 @@ def write(fits: dict[str, tuple[NDArray[np.float64], float, float]]) -> None:
         ]
         lines += [f"low = {low:.3f}", f"high = {high:.3f}", "", "[class.factors]"]
         lines += [f"{term} = {value:.4g}" for term, value in zip(TERMS, fit, strict=True)]
-    target.write_text("\n".join(lines) + "\n")
+    _, mark, rest = target.read_text().partition("\n# Measured over the sum of kernels")
+    target.write_text("\n".join(lines) + "\n" + mark + rest)
     print(f"\nwrote {target.name}")
 
 
