@@ -144,19 +144,24 @@ def _healthy(fit: NDArray[np.float64]) -> None:
         )
 
 
-def _features(row: Row) -> NDArray[np.float64]:
-    """Terms of the typical line, at the listed batch: the measured TPOT must not predict itself."""
+def arriving(row: Row) -> tuple[float, float]:
+    """Running batch and prompts that arrive in each step, by the listed batch: TPOT must not predict itself."""
     room = capacity_sequences(row.architecture, row.gpu, row.layout, context_tokens=row.context_tokens)
     batch = min(row.listed_batch, room)
-    arriving = batch / (0.9 * row.osl) if row.mode == "agg" else 0.0
+    return batch, batch / (0.9 * row.osl) if row.mode == "agg" else 0.0
+
+
+def _features(row: Row) -> NDArray[np.float64]:
+    """Terms of the typical line."""
+    batch, prompts = arriving(row)
     terms = features(
         row.architecture,
         row.gpu,
         row.layout,
         batch=batch,
         context_tokens=row.context_tokens,
-        prefill_tokens=arriving * 0.9 * row.isl,
-        prefill_sequences=arriving,
+        prefill_tokens=prompts * 0.9 * row.isl,
+        prefill_sequences=prompts,
     )
     return np.array(terms)
 

@@ -1,8 +1,9 @@
 """A decode step as the sum of what its kernels were measured to take on this GPU, one at a time.
 
 No engine, capture or public row enters: products stream their weights at the rate of their batch and size, attention
-reads its cache, the small kernels of a layer take what small kernels take, and the logits are passed a few times. What
-is left out lowers the sum: gaps between steps, work of the host that shows, kernels slower than torch's.
+reads its cache, the small kernels of a layer take what small kernels take, the logits are passed a few times, and each
+kernel pays for following another kind, as whole layers show. What is left out lowers the sum: gaps between steps, work
+of the host that shows, kernels slower than torch's.
 """
 
 from collections.abc import Iterator
@@ -82,7 +83,10 @@ def calibrated_step_ms(
         UnknownFact: an impossible layout, an unknown cache type, or a measurement that lacks.
     """
     check_layout(architecture, layout)
-    ms = sum(_product_ms(rates, product) for product in products(architecture, layout, batch))
+    joined = list(products(architecture, layout, batch))
+    small = architecture.layers * SMALL_PER_LAYER + 1
+    kernels = small + LOGIT_PASSES + sum(product.layers for product in joined)
+    ms = sum(_product_ms(rates, product) for product in joined)
     kv_dtype = architecture.kv_dtype if kv_dtype == "auto" else kv_dtype
     for cache, work in zip(
         architecture.body.caches,
@@ -97,7 +101,8 @@ def calibrated_step_ms(
         strict=True,
     ):
         ms += cache.layers * rates.attention_ms(batch, work.bytes / cache.layers)
-    ms += (architecture.layers * SMALL_PER_LAYER + 1) * rates.small_ms(batch)
+        kernels += cache.layers
+    ms += small * rates.small_ms(batch) + kernels * rates.following_ms(batch)
     ms += LOGIT_PASSES * rates.argmax_ms(batch) * architecture.vocab / LOGITS
     return ms + _exchange_ms(architecture, gpu, layout, rates, batch)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from stepline.evidence.calibration import Calibration, Group, Measured
+from stepline.evidence.calibration import ENGINE_ATTENTION, STACK_PARTS, Calibration, Group, Measured
 
 SMALL_KERNELS = ("norm", "add", "silu", "cache write")
 """The kernels beside products and attention; one stands for another, as all of them are mostly start."""
@@ -42,15 +42,22 @@ class Rates:
             dtype: max((each.flops_s for each in peaks if each.dtype == dtype), default=0.0)
             for dtype in TYPES
         }
-        self._attention = _lines(_quickest(_sized(calibration, "attention", "rows")), "rows")
+        attention = _sized(calibration, "attention", "rows")
+        self._attention = _lines([each for each in attention if each.name == ENGINE_ATTENTION], "rows")
         self._small = _by_rows([each for each in kernels if each.name in SMALL_KERNELS])
         self._argmax = _by_rows([each for each in kernels if each.name == ARGMAX])
         self._all_reduce = _lines(reduced, "gpus")
+        self._following = _following(calibration)
 
     @property
     def missing(self) -> tuple[str, ...]:
         """What every step needs and was not measured."""
-        needed = {"attention": self._attention, "small kernels": self._small, "argmax": self._argmax}
+        needed = {
+            "attention": self._attention,
+            "small kernels": self._small,
+            "argmax": self._argmax,
+            "layers": self._following,
+        }
         return tuple(name for name, found in needed.items() if not found)
 
     def streams(self, dtype: str | None) -> bool:
@@ -75,6 +82,10 @@ class Rates:
     def argmax_ms(self, rows: float) -> float:
         """One pass over the logits of `rows` sequences, 128,256 each."""
         return _between(self._argmax, rows)
+
+    def following_ms(self, rows: float) -> float:
+        """What a kernel costs beyond its own time because it follows another kind of kernel."""
+        return _between(self._following, rows)
 
     def all_reduce_ms(self, gpus: int, size_bytes: float) -> float | None:
         """One all-reduce over `gpus` GPUs; None where that many were not measured."""
@@ -125,14 +136,28 @@ def _line(pairs: Sequence[tuple[float, float]]) -> Line:
     return Line(start, slope)
 
 
-def _quickest(points: Sequence[Measured]) -> list[Measured]:
-    """Of measurements of the same shape the quickest: engines choose their attention backend."""
-    best: dict[tuple[tuple[str, int], ...], Measured] = {}
-    for each in points:
-        shape = tuple(sorted(each.shape.items()))
-        if shape not in best or each.ms < best[shape].ms:
-            best[shape] = each
-    return list(best.values())
+def _following(calibration: Calibration) -> dict[float, float]:
+    """Milliseconds a kernel by rows: whole layers less the sum of their kernels timed alone, shared by all of them.
+
+    Kernels of one kind in a row overlap their starts and ends; different ones that wait for each other do not.
+    """
+    found: dict[float, float] = {}
+    for whole in _sized(calibration, "stack", "rows", "tokens", "layers"):
+        parts = [_part(calibration, whole, *part) for part in STACK_PARTS]
+        if None not in parts:
+            alone_ms = sum(part for part in parts if part is not None)
+            kernels = sum(count for *_, count in STACK_PARTS)
+            found[whole.shape["rows"]] = max(whole.ms / whole.shape["layers"] - alone_ms, 0.0) / kernels
+    return found
+
+
+def _part(calibration: Calibration, whole: Measured, group: Group, name: str, count: int) -> float | None:
+    """Milliseconds of `count` kernels of that name at the sizes of a stack; None where they were not measured."""
+    sizes = {key: whole.shape[key] for key in ("rows", "tokens") if key == "rows" or group == "attention"}
+    for each in calibration.of(group):
+        if each.name == name and each.dtype in {"", whole.dtype} and sizes.items() <= each.shape.items():
+            return count * each.ms
+    return None
 
 
 def _by_rows(points: Sequence[Measured]) -> dict[float, float]:

@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from stepline.facts.catalogue import find_model
@@ -14,6 +15,7 @@ from tests.unit.model.measured import (
     ATTENTION_BYTES_S,
     ATTENTION_START_MS,
     BYTES_S,
+    FOLLOWING_MS,
     PEAK,
     SMALL_MS,
     START_MS,
@@ -36,6 +38,7 @@ def test_lines_and_batches_are_read_back() -> None:
     halfway = RATES.product_ms("bf16", 36, 200e6, 0)
     assert halfway == pytest.approx(1.5 * START_MS + 200e6 / BYTES_S["bf16"] * 1e3)
     assert RATES.attention_ms(8, 50e6) == pytest.approx(ATTENTION_START_MS + 50e6 / ATTENTION_BYTES_S * 1e3)
+    assert RATES.following_ms(8) == pytest.approx(FOLLOWING_MS)
     assert RATES.all_reduce_ms(4, 1e5) == pytest.approx(ALL_REDUCE_MS[4])
     assert RATES.all_reduce_ms(8, 1e5) is None
 
@@ -63,6 +66,7 @@ def test_a_dense_layer_is_four_products_an_attention_and_six_small_kernels() -> 
         + cache / ATTENTION_BYTES_S * 1e3
         + 193 * SMALL_MS
         + 5 * ARGMAX_MS
+        + (129 + 32 + 193 + 5) * FOLLOWING_MS
     )
     assert step(1) == pytest.approx(expected, rel=1e-6)
 
@@ -75,7 +79,7 @@ def test_the_sum_grows_with_batch_and_context_and_stays_above_the_floor() -> Non
 
 
 def test_gpus_share_the_bytes_and_pay_for_two_exchanges_a_layer() -> None:
-    kernels = 129 * START_MS + 32 * ATTENTION_START_MS + 193 * SMALL_MS + 5 * ARGMAX_MS
+    kernels = 129 * START_MS + 32 * ATTENTION_START_MS + 193 * SMALL_MS + 5 * ARGMAX_MS + 359 * FOLLOWING_MS
     one, two = step(1), step(1, layout=Layout(tp=2))
     assert two == pytest.approx(kernels + (one - kernels) / 2 + 64 * ALL_REDUCE_MS[2], rel=1e-6)
     published = calibrated_step_ms(
@@ -102,11 +106,38 @@ def test_what_was_not_measured_is_not_summed(model: str, reason: str) -> None:
 
 def test_an_incomplete_calibration_or_an_unknown_exchange_is_not_used() -> None:
     assert "attention" in (why_not(LLAMA, H200, Layout(), Rates(calibration(without=("attention",)))) or "")
-    assert "quantisation" in (why_not(LLAMA, H200, Layout(), Rates(calibration(without=("stream",)))) or "")
+    assert "layers" in (why_not(LLAMA, H200, Layout(), Rates(calibration(without=("stack",)))) or "")
+    awq = parse_config(
+        {
+            **find_model("llama-3.1-8b").config,
+            "quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128},
+        }
+    )
+    assert "quantisation" in (why_not(awq, H200, Layout(), RATES) or "")
     a4000 = find_gpu("rtx a4000")
     assert "all-reduce" in (why_not(LLAMA, a4000, Layout(tp=2), RATES) or "")
     spread = Layout(tp=8, dp=8, dp_attention=True)
     assert "data parallelism" in (why_not(LLAMA, H200, spread, RATES) or "")
+
+
+def test_layers_that_take_less_than_their_kernels_cost_nothing_more() -> None:
+    whole = calibration()
+    quick = tuple(
+        msgspec.structs.replace(each, ms=0.01) if each.group == "stack" else each for each in whole.measured
+    )
+    assert Rates(msgspec.structs.replace(whole, measured=quick)).following_ms(1) == 0
+
+
+def test_sizes_that_a_line_cannot_start_below_nothing() -> None:
+    whole = calibration()
+    faster = tuple(
+        msgspec.structs.replace(each, ms=each.bytes / 4e12 * 1e3 * (0.9 if each.bytes < 60e6 else 1.0))
+        if each.group == "stream"
+        else each
+        for each in whole.measured
+    )
+    rates = Rates(msgspec.structs.replace(whole, measured=faster))
+    assert rates.product_ms("bf16", 1, 1.0, 0) == pytest.approx(0, abs=1e-6)
 
 
 def test_a_calibration_counts_on_its_own_gpu_only() -> None:
