@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from stepline.cli import calibration_file, roofline
+from stepline.cli.main import main
 from stepline.errors import UnreadableEvidence, UsageError
 from tests.unit.cli.test_roofline_png import arguments
 from tests.unit.model.measured import calibration
@@ -65,3 +66,27 @@ def test_a_missing_file_and_another_schema_are_refused(saved: Path, tmp_path: Pa
     saved.write_text(json.dumps(content))
     with pytest.raises(UnreadableEvidence, match="schema 9"):
         calibration_file.load(str(saved))
+
+
+HEALTHY = Path(__file__).parents[2] / "data" / "h200-sglang" / "healthy"
+
+
+def typical_ms(*words: str, capsys: pytest.CaptureFixture[str]) -> tuple[float, str]:
+    assert main(["diagnose", str(HEALTHY), "--gpu", "h200", "--json", "-", *words]) == 0
+    told = capsys.readouterr()
+    return json.loads(told.out)["step"]["floor"]["typical_ms"], told.err
+
+
+def test_a_diagnosis_uses_the_calibration_of_the_servers_gpu(
+    tmp_path: Path, saved: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "h200.json"
+    mine.write_bytes(msgspec.json.encode(calibration("NVIDIA H200")))
+    shipped, said = typical_ms(capsys=capsys)
+    assert said == ""
+    named, said = typical_ms("--calibration", str(mine), capsys=capsys)
+    assert named != shipped
+    assert said == ""
+    other, said = typical_ms("--calibration", str(saved), capsys=capsys)
+    assert other == shipped
+    assert "is of NVIDIA A10, the server runs on NVIDIA H200 SXM: not used" in said
