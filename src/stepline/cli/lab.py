@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 from stepline.cli import lab_calibrate, lab_serve, lab_simulated
-from stepline.cli.lab_real import record
 from stepline.errors import UsageError
 from stepline.lab.real import read_matrix, run_matrix
 from stepline.lab.real import runner as real
@@ -78,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
         for case in chosen:
             sys.stdout.write(f"{case.name:24}{case.expected or 'nothing':9}{case.fault or 'healthy'}\n")
         return 0
+    from stepline.cli.lab_real import record  # noqa: PLC0415  # a client and samplers, only to run engines
+
     failed = run_matrix(matrix, args.output, record, only=args.only, port=args.port, ready_s=args.ready)
     for name in failed:
         sys.stderr.write(f"{name} failed: see {args.output / name}.failed.log\n")

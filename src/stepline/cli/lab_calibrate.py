@@ -1,4 +1,4 @@
-"""`stepline lab calibrate`: what the GPUs of this machine reach, saved for `roofline` and `diagnose`."""
+"""`stepline lab calibrate`: what the GPUs of this machine reach, saved where `roofline` and `diagnose` look."""
 
 import argparse
 import sys
@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from stepline import __version__
+from stepline.cli.calibration_file import SHOWN, make_folder, place
 from stepline.cli.files import check_writable, write_text
 from stepline.errors import UsageError
 from stepline.evidence.calibration import Calibration, Measured
@@ -18,7 +19,7 @@ SECONDS = 50.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `lab calibrate`."""
-    parser.add_argument("--out", metavar="FILE", help="write the calibration there, as JSON")
+    parser.add_argument("--out", metavar="FILE", help=f"save the calibration there, not in {SHOWN}")
     parser.add_argument(
         "--seconds", type=float, default=SECONDS, help=f"to measure for, about (default {SECONDS:g})"
     )
@@ -33,14 +34,16 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.seconds <= 0:
         raise UsageError(f"--seconds is {args.seconds:g}; measuring takes more than 0")
-    if args.out is not None:
-        check_writable(args.out)
+    file = place() if args.out is None else Path(args.out)
+    if args.out is None:
+        make_folder(file)
+    check_writable(file)
     calibration = calibrate(
         args.seconds, lambda part: print(f"measuring {part}", file=sys.stderr), version=__version__
     )
     text = msgspec.json.format(msgspec.json.encode(calibration), indent=1).decode() + "\n"
-    if args.out is not None:
-        write_text(Path(args.out), text)
+    write_text(file, text)
+    print(f"saved in {file}", file=sys.stderr)
     sys.stdout.write(text if args.json else table(calibration))
     return 0
 

@@ -58,7 +58,7 @@ def defaults(**changes: object) -> argparse.Namespace:
     """These options and those of the setup as if nothing had been typed, with changes."""
     parser = argparse.ArgumentParser()
     add_live_arguments(parser)
-    untold = dict.fromkeys(("model", "gpu", "tp", "ep", "dp", "pp", "context_length"))
+    untold = dict.fromkeys(("model", "gpu", "tp", "ep", "dp", "pp", "context_length", "calibration"))
     return argparse.Namespace(**vars(parser.parse_args([])) | untold | changes)
 
 

@@ -8,8 +8,11 @@ from typing import Any
 
 import msgspec
 
+from stepline.cli.calibration_file import add_calibration_argument, load
 from stepline.cli.files import write_text
 from stepline.errors import UnknownFact, UnreadableEvidence, UsageError
+from stepline.evidence.calibration import Calibration
+from stepline.facts.calibrations import measured_gpu
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import Gpu, find_gpu
 from stepline.model.architecture import Architecture, parse_config
@@ -72,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--draft-tokens", type=int, default=0, metavar="N", help="speculative tokens a step")
     parser.add_argument("--accept-length", type=float, default=1.0, metavar="X", help="tokens a step yields")
+    add_calibration_argument(parser)
     parser.add_argument(
         "--what-if", action="append", default=[], metavar="KEY=VALUE", help="any option, changed"
     )
@@ -117,7 +121,10 @@ def roofline(args: argparse.Namespace) -> Roofline:
         raise UsageError(f"--accept-length is {args.accept_length}; a step yields 1 token or more")
     architecture, gpu = load_architecture(args.model), find_gpu(args.gpu)
     layout = Layout(tp=args.tp, ep=args.ep, dp=args.dp, pp=args.pp, dp_attention=args.dp_attention)
-    points = tuple(_point(architecture, gpu, layout, batch, args) for batch in batches)
+    calibration = _calibration(args.calibration, gpu)
+    points = tuple(
+        _point(architecture, gpu, layout, args, batch=batch, calibration=calibration) for batch in batches
+    )
     where = {"context_tokens": args.context, "kv_dtype": args.kv_dtype}
     return Roofline(
         model=architecture.name,
@@ -192,7 +199,13 @@ def _object(file: Path) -> dict[str, Any]:
 
 
 def _point(
-    architecture: Architecture, gpu: Gpu, layout: Layout, batch: int, args: argparse.Namespace
+    architecture: Architecture,
+    gpu: Gpu,
+    layout: Layout,
+    args: argparse.Namespace,
+    *,
+    batch: int,
+    calibration: Calibration | None,
 ) -> Point:
     strict, expected = (
         decode_floor(
@@ -211,7 +224,13 @@ def _point(
     )
     per_user = 1e3 / expected.ms_per_token
     typical = typical_step(
-        architecture, gpu, layout, batch=batch, context_tokens=args.context, kv_dtype=args.kv_dtype
+        architecture,
+        gpu,
+        layout,
+        batch=batch,
+        context_tokens=args.context,
+        kv_dtype=args.kv_dtype,
+        calibration=calibration,
     )
     return Point(
         batch=batch,
@@ -221,6 +240,13 @@ def _point(
         tok_s_per_user=per_user,
         tok_s_total=per_user * batch * layout.dp,
     )
+
+
+def _calibration(named: str | None, gpu: Gpu) -> Calibration | None:
+    calibration = load(named)
+    if named is not None and calibration is not None and measured_gpu(calibration) != gpu.name:
+        raise UsageError(f"{named} is of {measured_gpu(calibration)}, not of {gpu.name}")
+    return calibration
 
 
 def _batches(text: str) -> list[int]:

@@ -11,6 +11,23 @@ Group = Literal["bandwidth", "peak", "stream", "kernel", "launch", "attention", 
 them; launches; decode attention; whole layers of these parts; all-reduces."""
 
 
+ENGINE_ATTENTION = "flash_attention"
+"""The attention backend whose kernels are built like the default ones of SGLang and vLLM: split over the cache."""
+STACK_PARTS: tuple[tuple[Group, str, int], ...] = (
+    ("stream", "8B qkv", 1),
+    ("stream", "8B o", 1),
+    ("stream", "8B gate_up", 1),
+    ("stream", "8B down", 1),
+    ("attention", ENGINE_ATTENTION, 1),
+    ("kernel", "norm", 2),
+    ("kernel", "add", 4),
+    ("kernel", "silu", 1),
+    ("kernel", "cache write", 2),
+)
+"""What each layer of a `stack` launches, by the measurements of its kernels alone and how many of each; the multiply
+of the rotary embedding and of the activation's gate cost what an add costs."""
+
+
 class Conditions(msgspec.Struct, frozen=True, kw_only=True):
     """The GPU while it worked on one measurement; None where the driver would not say."""
 

@@ -293,6 +293,7 @@ def _typical(target: Target, running: float, context_tokens: float) -> Typical |
         batch=running,
         context_tokens=context_tokens,
         kv_dtype=target.kv_dtype,
+        calibration=target.calibration,
     )
 
 

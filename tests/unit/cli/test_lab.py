@@ -1,5 +1,7 @@
 import argparse
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,20 @@ def test_serve_refuses_what_it_cannot_be() -> None:
         call("serve", "--fault", "X999")
     with pytest.raises(UsageError, match="leaves too little"):
         call("serve", "--model", "llama-3.1-70b", "--gpu", "h100")
+
+
+def test_lab_starts_with_what_a_gpu_machine_has() -> None:
+    # `lab calibrate` runs beside torch, where neither stepline's client nor its statistics are installed.
+    heavy = (
+        "uvloop",
+        "httptools",
+        "psutil",
+        "prometheus_client",
+        "numpy",
+        "polars",
+        "scipy",
+        "rich",
+        "torch",
+    )
+    code = f"import sys; sys.modules.update(dict.fromkeys({heavy!r})); import stepline.cli.lab"
+    subprocess.run([sys.executable, "-c", code], check=True)

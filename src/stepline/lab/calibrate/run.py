@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from stepline.errors import UsageError
-from stepline.evidence.calibration import Calibration, Machine, Measured, NotMeasured
+from stepline.evidence.calibration import ENGINE_ATTENTION, Calibration, Machine, Measured, NotMeasured
 from stepline.lab.calibrate.allreduce import all_reduce
 from stepline.lab.calibrate.bulk import Pool, bandwidth, peaks, streams
 from stepline.lab.calibrate.clock import GpuClock
@@ -115,7 +115,7 @@ def _parts(pool: Pool) -> Iterator[tuple[str, Iterator[Plan]]]:
     yield "matrix products", peaks(pool)
     yield "weights streamed by small batches", streams(pool)
     yield "small kernels", kernels(pool)
-    yield "decode attention", attention(pool, "FLASH_ATTENTION")
+    yield "decode attention", attention(pool, ENGINE_ATTENTION.upper())
     yield "layers", stack(pool)
     yield "decode attention by cuDNN", attention(pool, "CUDNN_ATTENTION")
 

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
+from stepline.evidence.calibration import ENGINE_ATTENTION
 from stepline.lab.calibrate.bulk import Pool
 from stepline.lab.calibrate.plan import PRODUCTS, ROWS, Body, Plan, rotation
 
@@ -106,8 +107,7 @@ def attend(pool: Pool, backend: str, query: Any, keys: Any, values: Any) -> Body
 def stack(pool: Pool, tokens: int = 512) -> Iterator[Plan]:
     """Layers of Llama-3.1-8B as plain torch runs them: does the sum of the parts give the whole?
 
-    Of each layer: 4 products, attention, 2 norms, 2 adds, 1 multiply in place of the rotary embedding, 2 cache
-    writes, silu and multiply.
+    Each layer launches `STACK_PARTS`, the rotary embedding being one multiply.
     """
     for rows in ROWS:
         weights = STACK_LAYERS * 2 * sum(p.n * p.k for p in PRODUCTS if p.name in _LAYER)
@@ -146,7 +146,7 @@ def _stack(pool: Pool, rows: int, tokens: int) -> list[Body]:
             for part in heads[:, edge:].split(KV_HEADS * HEAD, dim=1):
                 written.index_copy_(0, slots, part)
             keys, values = caches[index % len(caches)]
-            seen = attend(pool, "FLASH_ATTENTION", query, keys, values)()
+            seen = attend(pool, ENGINE_ATTENTION.upper(), query, keys, values)()
             x = torch.add(x, torch.mm(seen.reshape(rows, edge), o.t()))
             wide = torch.mm(nn.layer_norm(x, (HIDDEN,)), gate_up.t())
             x = torch.add(x, torch.mm(nn.silu(wide[:, :WIDE]) * wide[:, WIDE:], down.t()))

@@ -1,9 +1,15 @@
 import itertools
+from types import SimpleNamespace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepline.lab.calibrate.plan import L2_ROTATION, PRODUCTS, remark, repeats, rotation
+from stepline.evidence.calibration import ENGINE_ATTENTION, STACK_PARTS
+from stepline.lab.calibrate.bulk import streams
+from stepline.lab.calibrate.plan import L2_ROTATION, PRODUCTS, ROWS, remark, repeats, rotation
+from stepline.lab.calibrate.small import attention, kernels, stack
+from stepline.model.rates import ARGMAX, SMALL_KERNELS
 
 H200_L2_BYTES = 60 << 20
 
@@ -39,3 +45,15 @@ def test_a_remark_is_one_bounded_line() -> None:
     )
     assert remark(ValueError()) == "ValueError"
     assert len(remark(ValueError("x" * 1000))) == 200
+
+
+def test_what_the_typical_step_asks_for_is_measured_at_every_batch() -> None:
+    pool: Any = SimpleNamespace(bytes=4 << 30)
+    plans = [*streams(pool), *kernels(pool), *attention(pool, ENGINE_ATTENTION.upper()), *stack(pool)]
+    for rows in ROWS:
+        here = [plan for plan in plans if plan.shape["rows"] == rows]
+        whole = next(plan for plan in here if plan.group == "stack")
+        for group, name, _ in STACK_PARTS:
+            same = [plan for plan in here if (plan.group, plan.name) == (group, name)]
+            assert any(plan.shape.get("tokens", 512) == whole.shape["tokens"] for plan in same), (name, rows)
+        assert {*SMALL_KERNELS, ARGMAX} <= {plan.name for plan in here if plan.group == "kernel"}

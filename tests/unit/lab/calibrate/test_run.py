@@ -1,4 +1,6 @@
+import argparse
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -6,6 +8,7 @@ import msgspec
 import pytest
 
 from stepline.cli import lab_calibrate
+from stepline.cli.calibration_file import load
 from stepline.errors import UsageError
 from stepline.evidence.calibration import Calibration, Conditions, Machine, Measured
 from stepline.lab.calibrate import run
@@ -88,38 +91,73 @@ def test_one_gpu_reduces_with_nobody() -> None:
     assert missing[0].reason == "one GPU has nobody to reduce with"
 
 
-def test_the_record_survives_its_file_and_reads_as_a_table() -> None:
-    calibration = Calibration(
-        stepline="0",
-        date="2026-11-30",
-        seconds=12.3,
-        machine=Machine(
-            gpu="NVIDIA H200",
-            gpus=1,
-            l2_bytes=60 << 20,
-            sms=132,
-            driver="580.1",
-            cuda="13.0",
-            torch="2.11.0",
-            nccl=None,
-            python="3.12.3",
+CALIBRATION = Calibration(
+    stepline="0",
+    date="2026-11-30",
+    seconds=12.3,
+    machine=Machine(
+        gpu="NVIDIA H200",
+        gpus=1,
+        l2_bytes=60 << 20,
+        sms=132,
+        driver="580.1",
+        cuda="13.0",
+        torch="2.11.0",
+        nccl=None,
+        python="3.12.3",
+    ),
+    measured=(
+        Measured(
+            group="bandwidth",
+            name="copy",
+            dtype="bf16",
+            method="graph",
+            ms=1.0,
+            low_ms=0.9,
+            high_ms=1.1,
+            samples=11,
+            bytes=4.2e9,
         ),
-        measured=(
-            Measured(
-                group="bandwidth",
-                name="copy",
-                dtype="bf16",
-                method="graph",
-                ms=1.0,
-                low_ms=0.9,
-                high_ms=1.1,
-                samples=11,
-                bytes=4.2e9,
-            ),
-        ),
-    )
-    assert msgspec.json.decode(msgspec.json.encode(calibration), type=Calibration) == calibration
-    head, line = lab_calibrate.table(calibration).splitlines()
+    ),
+)
+
+
+def call(*words: str) -> int:
+    parser = argparse.ArgumentParser()
+    lab_calibrate.add_arguments(parser)
+    return lab_calibrate.run(parser.parse_args(words))
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(lab_calibrate, "calibrate", lambda *_, **__: CALIBRATION)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.mark.usefixtures("measured")
+def test_the_calibration_is_kept_where_it_is_looked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("--json") == 0
+    assert msgspec.json.decode(capsys.readouterr().out, type=Calibration) == CALIBRATION
+    assert load(None) == CALIBRATION
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_named_file_takes_it_instead(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("--out", str(tmp_path / "x.json")) == 0
+    assert load(str(tmp_path / "x.json")) == CALIBRATION
+    assert load(None) is None
+    head, line = capsys.readouterr().out.splitlines()
     assert head == "1 x NVIDIA H200, driver 580.1, torch 2.11.0, 2026-11-30, 12 s"
     assert line.split()[:4] == ["bandwidth", "copy", "bf16", "1,000.00"]
     assert line.endswith("4,200 GB/s")
+
+
+@pytest.mark.usefixtures("measured")
+def test_what_cannot_be_written_is_refused_before_it_is_measured(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written"):
+        call("--out", str(tmp_path / "nowhere" / "x.json"))
+    with pytest.raises(UsageError, match="--seconds is 0"):
+        call("--seconds", "0")
+    (tmp_path / "config").write_text("a file where the folder should be")
+    with pytest.raises(UsageError, match="give --out FILE"):
+        call()
