@@ -14,8 +14,8 @@ How it decides:
     Fired when graphs are used (or unknown) and the GPU idles over 15 % of an undisturbed load that never wants for
     requests (a closed loop, or a queue). Confirmed when it idles that long inside decode steps: by a trace whose GPU
     work is that much shorter than the unprofiled step at the same batch, or, without one, because the time beside
-    decode steps cannot hold so much. Where it can, and prompts beside answers exceed the graphs, H303 accounts for it; where
-    drafts are all but wasted, S205.
+    decode steps cannot hold so much. Where it can, and prompts beside answers exceed the graphs, H303 accounts for it;
+    where drafts are all but wasted, S205.
 
 What would prove it wrong:
     GPU busy share near 100 % at the same load, unprofiled.
