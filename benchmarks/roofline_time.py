@@ -9,12 +9,8 @@ import sys
 import time
 
 COMMAND = """
-import argparse
-from stepline.cli import roofline
-parser = argparse.ArgumentParser()
-roofline.add_parser(parser.add_subparsers())
-args = parser.parse_args(["roofline", {model!r}, "--gpu", {gpu!r}, "--tp", {tp!r}])
-raise SystemExit(args.run(args))
+from stepline.cli.main import main
+raise SystemExit(main(["roofline", {model!r}, "--gpu", {gpu!r}, "--tp", {tp!r}]))
 """
 BARE = "import msgspec"
 IMPORTS = "import stepline.model.architecture, stepline.model.floor, stepline.model.capacity"

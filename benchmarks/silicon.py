@@ -144,19 +144,24 @@ def _healthy(fit: NDArray[np.float64]) -> None:
         )
 
 
-def _features(row: Row) -> NDArray[np.float64]:
-    """Terms of the typical line, at the listed batch: the measured TPOT must not predict itself."""
+def arriving(row: Row) -> tuple[float, float]:
+    """Running batch and prompts that arrive in each step, by the listed batch: TPOT must not predict itself."""
     room = capacity_sequences(row.architecture, row.gpu, row.layout, context_tokens=row.context_tokens)
     batch = min(row.listed_batch, room)
-    arriving = batch / (0.9 * row.osl) if row.mode == "agg" else 0.0
+    return batch, batch / (0.9 * row.osl) if row.mode == "agg" else 0.0
+
+
+def _features(row: Row) -> NDArray[np.float64]:
+    """Terms of the typical line."""
+    batch, prompts = arriving(row)
     terms = features(
         row.architecture,
         row.gpu,
         row.layout,
         batch=batch,
         context_tokens=row.context_tokens,
-        prefill_tokens=arriving * 0.9 * row.isl,
-        prefill_sequences=arriving,
+        prefill_tokens=prompts * 0.9 * row.isl,
+        prefill_sequences=prompts,
     )
     return np.array(terms)
 
@@ -206,7 +211,8 @@ def write(fits: dict[str, tuple[NDArray[np.float64], float, float]]) -> None:
         ]
         lines += [f"low = {low:.3f}", f"high = {high:.3f}", "", "[class.factors]"]
         lines += [f"{term} = {value:.4g}" for term, value in zip(TERMS, fit, strict=True)]
-    target.write_text("\n".join(lines) + "\n")
+    _, mark, rest = target.read_text().partition("\n# Measured over the sum of kernels")
+    target.write_text("\n".join(lines) + "\n" + mark + rest)
     print(f"\nwrote {target.name}")
 
 

@@ -25,6 +25,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timed)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_kept_calibration(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What a developer measured on a machine of their own decides no test."""
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The maintainers' folder of real captures, beside the checkout or named by STEPLINE_SHARED."""

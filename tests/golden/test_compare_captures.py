@@ -140,7 +140,7 @@ def founding(tmp_path_factory):
         side = tmp_path_factory.mktemp(name)
         for file in (*folder.iterdir(), DATA / "traces" / f"{name}.json.gz"):
             (side / file.name).symlink_to(file)
-        names = ("model", "tp", "ep", "dp", "pp", "context_length")
+        names = ("model", "tp", "ep", "dp", "pp", "context_length", "calibration")
         args = argparse.Namespace(gpu="h200", quiet=True, **dict.fromkeys(names))
         sides.append(picture_of([str(side)], args))
     return sides

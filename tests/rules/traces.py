@@ -22,6 +22,7 @@ def with_trace(
     context_tokens: int | None = 1_048_576,
     unattributed_ms: float = 0.0,
     attention: TraceKernel | None = None,
+    eager: bool = False,
 ) -> Run:
     """The run with a trace whose decode steps keep the GPU busy for `busy_ms`, `context_ms` of it context-shaped."""
     work = ContextWork(
@@ -52,8 +53,8 @@ def with_trace(
         span_ms=busy_ms,
         graph_span_ms=busy_ms,
         kernels=100.0,
-        launches=1.0,
-        graph_launches=1.0,
+        launches=100.0 if eager else 1.0,
+        graph_launches=0.0 if eager else 1.0,
         components=tuple(
             ComponentTime(component=name, busy_ms=ms, work_ms=ms, kernels=10.0)
             for name, ms in parts.items()

@@ -28,7 +28,7 @@ def by_hand(url: str, args: argparse.Namespace, recorded: Recorded, change: Chan
         return []
     lengths = [
         f"--{name.replace('_', '-')} {getattr(args, name)}"
-        for name in ("input_tokens", "output_tokens")
+        for name in ("input_tokens", "output_tokens", "shared_prefix_tokens", "temperature")
         if getattr(args, name) != getattr(defaults(), name)
     ]
     load = " ".join([f"--concurrency {','.join(map(str, driven))}", *lengths, "--no-profile"])

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import msgspec
 
+from stepline.cli.calibration_file import add_calibration_argument, load
 from stepline.cli.live_arguments import add_live_arguments, add_restart_arguments
 from stepline.cli.output import add_output_arguments, check_output, deliver
 from stepline.cli.teller import Teller
 from stepline.errors import SteplineError, UsageError
 from stepline.evidence.run import ReadingDoubt, Run
+from stepline.facts.calibrations import measured_gpu
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
 from stepline.findings.diagnose import diagnose
@@ -48,6 +50,7 @@ def add_setup_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dp", type=int, help="data-parallel size")
     parser.add_argument("--pp", type=int, help="pipeline-parallel size")
     parser.add_argument("--context-length", type=int, help="context in tokens, where no evidence says it")
+    add_calibration_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -95,12 +98,28 @@ def picture_of(targets: list[str], args: argparse.Namespace) -> Picture:
         dp=args.dp,
         pp=args.pp,
         context_length=args.context_length,
+        calibration=load(args.calibration),
     )
     if args.model is not None and Path(args.model).exists():
         evidence = _with_model(evidence, args.model)
     if not args.quiet and sys.stderr.isatty():
         print(f"read {len(evidence.files)} files", file=sys.stderr)
-    return assess(evidence, setup)
+    picture = assess(evidence, setup)
+    _check_calibration(picture, args)
+    return picture
+
+
+def _check_calibration(picture: Picture, args: argparse.Namespace) -> None:
+    """Say when the calibration that was named is of another GPU than the server's."""
+    target = picture.target
+    if args.calibration is None or target.calibration is None or target.gpu is None:
+        return
+    measured = measured_gpu(target.calibration)
+    if measured != target.gpu.name and not args.quiet:
+        print(
+            f"{args.calibration} is of {measured}, the server runs on {target.gpu.name}: not used",
+            file=sys.stderr,
+        )
 
 
 def check(args: argparse.Namespace) -> None:

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from stepline.cli import lab_serve, lab_simulated
+from stepline.cli import lab_calibrate, lab_serve, lab_simulated
 from stepline.errors import UsageError
 from stepline.lab.real import read_matrix, run_matrix
 from stepline.lab.real import runner as real
@@ -16,10 +16,10 @@ SHIPPED = Path(real.__file__).parent
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `lab`."""
     verbs = parser.add_subparsers(dest="lab_verb", metavar="VERB", required=True)
-    run_ = verbs.add_parser("run", help="start engines with planted faults, load them, keep the captures")
+    run_ = verbs.add_parser("run", help="start engines with planted faults, load them, keep the recordings")
     _matrix(run_)
     lab_simulated.add_arguments(run_)
-    run_.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of captures")
+    run_.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of recordings")
     run_.add_argument("--port", type=int, default=30000, help="first port to serve on (default 30000)")
     run_.add_argument(
         "--ready",
@@ -31,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     faults = verbs.add_parser("faults", help="list the faults that `serve` plants, or the cases of a matrix")
     _matrix(faults, optional=True)
     faults.add_argument("--json", action="store_true", help="as JSON")
+    lab_calibrate.add_arguments(
+        verbs.add_parser("calibrate", help="measure what the GPUs here reach, for the typical line")
+    )
     lab_serve.add_arguments(verbs.add_parser("serve", help="serve a simulated engine with a planted fault"))
 
 
@@ -55,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.lab_verb == "serve":
         return lab_serve.run(args)
+    if args.lab_verb == "calibrate":
+        return lab_calibrate.run(args)
     if args.matrix is None:
         return lab_simulated.list_faults(as_json=args.json)
     if args.matrix == lab_simulated.NAME and args.lab_verb == "run":
@@ -72,7 +77,9 @@ def run(args: argparse.Namespace) -> int:
         for case in chosen:
             sys.stdout.write(f"{case.name:24}{case.expected or 'nothing':9}{case.fault or 'healthy'}\n")
         return 0
-    failed = run_matrix(matrix, args.output, only=args.only, port=args.port, ready_s=args.ready)
+    from stepline.cli.lab_real import record  # noqa: PLC0415  # a client and samplers, only to run engines
+
+    failed = run_matrix(matrix, args.output, record, only=args.only, port=args.port, ready_s=args.ready)
     for name in failed:
         sys.stderr.write(f"{name} failed: see {args.output / name}.failed.log\n")
     return 3 if failed else 0

@@ -20,6 +20,20 @@ def add_live_arguments(parser: argparse.ArgumentParser) -> None:
     live.add_argument("--input-tokens", type=int, default=512, help="prompt length of the load")
     live.add_argument("--output-tokens", type=int, default=192, help="answer length of the load")
     live.add_argument(
+        "--shared-prefix-tokens",
+        type=int,
+        default=0,
+        metavar="N",
+        help="opening that all prompts share, for a prefix cache to find (default 0: every prompt is unique)",
+    )
+    live.add_argument(
+        "--temperature",
+        type=float,
+        default=0.0,
+        metavar="T",
+        help="of the sampling (default 0); what speculation gets accepted depends on it",
+    )
+    live.add_argument(
         "--header",
         action="append",
         default=[],
@@ -72,7 +86,7 @@ def defaults(**changes: object) -> argparse.Namespace:
     """These options and those of the setup as if nothing had been typed, with changes."""
     parser = argparse.ArgumentParser()
     add_live_arguments(parser)
-    untold = dict.fromkeys(("model", "gpu", "tp", "ep", "dp", "pp", "context_length"))
+    untold = dict.fromkeys(("model", "gpu", "tp", "ep", "dp", "pp", "context_length", "calibration"))
     return argparse.Namespace(**vars(parser.parse_args([])) | untold | changes)
 
 

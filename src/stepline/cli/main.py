@@ -16,7 +16,7 @@ VERBS = {
     "compare": "the verdict on a change: better, worse, same or inconclusive",
     "history": "the ledger of levers tried, over a folder of runs",
     "roofline": "the least time a decode step can take, component by component",
-    "lab": "serve a simulated engine with a planted fault, or run a matrix of them, simulated or real",
+    "lab": "serve a simulated engine with a planted fault, run a matrix of them, or measure what the GPUs here reach",
     "trace": "kernel and step accounting of GPU traces, all ranks",
     "fit": "the step law of a table of running batch and step time",
     "explain": "a rule's own page",

@@ -8,7 +8,11 @@ from typing import Any
 
 import msgspec
 
+from stepline.cli.calibration_file import add_calibration_argument, load
+from stepline.cli.files import write_text
 from stepline.errors import UnknownFact, UnreadableEvidence, UsageError
+from stepline.evidence.calibration import Calibration
+from stepline.facts.calibrations import measured_gpu
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import Gpu, find_gpu
 from stepline.model.architecture import Architecture, parse_config
@@ -71,15 +75,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--draft-tokens", type=int, default=0, metavar="N", help="speculative tokens a step")
     parser.add_argument("--accept-length", type=float, default=1.0, metavar="X", help="tokens a step yields")
+    add_calibration_argument(parser)
     parser.add_argument(
         "--what-if", action="append", default=[], metavar="KEY=VALUE", help="any option, changed"
     )
     parser.add_argument("--json", metavar="FILE", help="write JSON there, - for stdout")
     parser.add_argument("--html", metavar="FILE", help="write a page that needs no network")
+    parser.add_argument("--png", metavar="FILE", help="draw step against batch (needs stepline[png])")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the floors; return the exit code."""
+    if args.png:
+        from stepline.cli.roofline_png import check_library  # noqa: PLC0415
+
+        check_library()
     base = roofline(args)
     changed = roofline(_changed(args)) if args.what_if else None
     if args.json:
@@ -88,6 +98,8 @@ def run(args: argparse.Namespace) -> int:
         from stepline.cli.roofline_html import page  # noqa: PLC0415
 
         _write(args.html, page(base, changed, args.what_if))
+    if args.png:
+        _draw(args, base, changed)
     if args.json != "-":
         from stepline.cli.roofline_table import show  # noqa: PLC0415
 
@@ -109,7 +121,10 @@ def roofline(args: argparse.Namespace) -> Roofline:
         raise UsageError(f"--accept-length is {args.accept_length}; a step yields 1 token or more")
     architecture, gpu = load_architecture(args.model), find_gpu(args.gpu)
     layout = Layout(tp=args.tp, ep=args.ep, dp=args.dp, pp=args.pp, dp_attention=args.dp_attention)
-    points = tuple(_point(architecture, gpu, layout, batch, args) for batch in batches)
+    calibration = _calibration(args.calibration, gpu)
+    points = tuple(
+        _point(architecture, gpu, layout, args, batch=batch, calibration=calibration) for batch in batches
+    )
     where = {"context_tokens": args.context, "kv_dtype": args.kv_dtype}
     return Roofline(
         model=architecture.name,
@@ -184,7 +199,13 @@ def _object(file: Path) -> dict[str, Any]:
 
 
 def _point(
-    architecture: Architecture, gpu: Gpu, layout: Layout, batch: int, args: argparse.Namespace
+    architecture: Architecture,
+    gpu: Gpu,
+    layout: Layout,
+    args: argparse.Namespace,
+    *,
+    batch: int,
+    calibration: Calibration | None,
 ) -> Point:
     strict, expected = (
         decode_floor(
@@ -203,7 +224,13 @@ def _point(
     )
     per_user = 1e3 / expected.ms_per_token
     typical = typical_step(
-        architecture, gpu, layout, batch=batch, context_tokens=args.context, kv_dtype=args.kv_dtype
+        architecture,
+        gpu,
+        layout,
+        batch=batch,
+        context_tokens=args.context,
+        kv_dtype=args.kv_dtype,
+        calibration=calibration,
     )
     return Point(
         batch=batch,
@@ -213,6 +240,13 @@ def _point(
         tok_s_per_user=per_user,
         tok_s_total=per_user * batch * layout.dp,
     )
+
+
+def _calibration(named: str | None, gpu: Gpu) -> Calibration | None:
+    calibration = load(named)
+    if named is not None and calibration is not None and measured_gpu(calibration) != gpu.name:
+        raise UsageError(f"{named} is of {measured_gpu(calibration)}, not of {gpu.name}")
+    return calibration
 
 
 def _batches(text: str) -> list[int]:
@@ -244,6 +278,17 @@ def _changed(args: argparse.Namespace) -> argparse.Namespace:
     return argparse.Namespace(**values)
 
 
+def _draw(args: argparse.Namespace, base: Roofline, changed: Roofline | None) -> None:
+    from stepline.cli.roofline_png import picture, save  # noqa: PLC0415  # matplotlib, only for pictures
+
+    widest = max(64, *(point.batch for point in base.points))
+    # Three batches to a doubling, so that a curve looks like one.
+    batches = sorted({round(2 ** (step / 3)) for step in range(3 * (widest.bit_length() - 1) + 1)} | {widest})
+    lines = argparse.Namespace(**{**vars(args), "batch": ",".join(map(str, batches))})
+    figure = picture(base, roofline(lines), changed and roofline(_changed(lines)), args.what_if)
+    save(figure, args.png)
+
+
 def _json(base: Roofline, changed: Roofline | None) -> str:
     content: dict[str, Any] = msgspec.to_builtins(base, str_keys=True)
     if changed is not None:
@@ -255,4 +300,4 @@ def _write(target: str, text: str) -> None:
     if target == "-":
         sys.stdout.write(text)
     else:
-        Path(target).write_text(text)
+        write_text(target, text)

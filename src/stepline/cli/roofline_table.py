@@ -44,11 +44,13 @@ def heading(roofline: "Roofline") -> list[str]:
         f"cache {units.size(roofline.kv_bytes_per_token)} a token, "
         f"room for {units.fmt(roofline.capacity_sequences)} such sequences in 90 % of memory"
     )
+    typical = roofline.points[0].typical
     return [
         model,
         f"{hardware}, {roofline.context_tokens:,} live tokens",
         memory,
         f"compute-bound from: {knee}",
+        *([] if typical is None else [f"typical: {typical.source}"]),
     ]
 
 

@@ -8,19 +8,20 @@ from pathlib import Path
 import msgspec
 
 from stepline import units
+from stepline.cli.diagnose import picture_of
+from stepline.cli.live_arguments import defaults
 from stepline.errors import SteplineError, UnknownFact, UsageError
 from stepline.facts.hardware import find_gpu
 from stepline.findings.diagnose import diagnose
-from stepline.model.assess import assess
-from stepline.model.picture import Setup
 from stepline.score.case import Case, find_cases, load_case
 from stepline.score.scores import Answer, Scores, Share, score
-from stepline.sources.read import read
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `score`."""
-    parser.add_argument("folder", help="a folder of cases, each with a case.toml")
+    parser.add_argument(
+        "folder", help="a folder of cases, each with a case.toml, or of recordings with a truth.toml"
+    )
     parser.add_argument(
         "--only", default="", metavar="NN,NN", help="cases whose folder begins with one of these"
     )
@@ -36,7 +37,9 @@ def run(args: argparse.Namespace) -> int:
     wanted = tuple(word for word in args.only.split(",") if word)
     folders = [path for path in find_cases(Path(args.folder)) if not wanted or path.name.startswith(wanted)]
     if not folders:
-        raise UsageError(f"{args.folder}: no case.toml below it; give a folder of labelled cases")
+        raise UsageError(
+            f"{args.folder}: neither case.toml nor truth.toml below it; give a folder of labelled cases"
+        )
     answers = [answer_case(load_case(folder)) for folder in folders]
     scores = score(answers)
     if args.json:
@@ -56,12 +59,16 @@ def answer_case(case: Case) -> Answer:
     confirmed: frozenset[str] = frozenset()
     arms, error = False, None
     try:
-        evidence = read([case.folder / name for name in case.files])
-        arms = bool(evidence.levers)
-        setup = Setup(
-            model=case.model, gpu=_gpu(case.hardware), tp=case.tp, context_length=case.context_length
+        setup = defaults(
+            quiet=True,
+            model=case.model,
+            gpu=_gpu(case.hardware),
+            tp=case.tp,
+            context_length=case.context_length,
         )
-        told = diagnose(assess(evidence, setup))
+        picture = picture_of([str(case.folder / name) for name in case.files], setup)
+        arms = bool(picture.run.levers)
+        told = diagnose(picture)
         findings = tuple(finding.name for finding in told.findings)
         confirmed = frozenset(finding.name for finding in told.findings if finding.status == "confirmed")
     except SteplineError as problem:

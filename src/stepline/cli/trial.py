@@ -149,7 +149,7 @@ def _restart_in_turns(server: ServerCommand, trial: Trial, args: argparse.Namesp
                 dcgm=exporter(args, tell),
             )
             log = arm.log
-            _measure(arm, trial.levels, tell)
+            _measure(arm, trial.levels, args, tell)
     except BaseException:
         if server.touched:
             tell("putting the server back as it was")
@@ -157,13 +157,13 @@ def _restart_in_turns(server: ServerCommand, trial: Trial, args: argparse.Namesp
         raise
 
 
-def _measure(arm: Session, levels: tuple[Experiment, ...], tell: Teller) -> None:
+def _measure(arm: Session, levels: tuple[Experiment, ...], args: argparse.Namespace, tell: Teller) -> None:
     with arm as session:
         warm_up(session, WARM_UP_S, tell)
         for number, step in enumerate(levels):
             session.wait_idle()
             tell(f"{arm.folder.name}: level at C = {step.concurrency}, {step.seconds:.0f} s")
-            tell(said(session.level(plan_of(step, number), step.decides)))
+            tell(said(session.level(plan_of(step, number, args), step.decides)))
 
 
 def _judge(root: Path, args: argparse.Namespace, tell: Teller) -> None:

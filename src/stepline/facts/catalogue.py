@@ -31,8 +31,8 @@ def find_model(name: str) -> KnownModel:
     names = _names()
     found = names.get(name.lower()) or names.get(_key(name))
     if found is None:
-        near = difflib.get_close_matches(_key(name), names, n=8, cutoff=0.4)
-        ids = list(dict.fromkeys(_hub_id(names[key]) for key in near))[:3] or sorted(model_ids())
+        near = difflib.get_close_matches(_key(name), names, n=8, cutoff=0)
+        ids = list(dict.fromkeys(_hub_id(names[key]) for key in near))[:3]
         raise UnknownFact(
             f"no bundled model is called {name!r} (nearest: {', '.join(ids)}); "
             "give the path of its config.json instead"

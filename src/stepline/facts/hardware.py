@@ -55,8 +55,8 @@ def find_gpu(name: str) -> Gpu:
     key = _key(name)
     if key in gpus:
         return gpus[key]
-    near = difflib.get_close_matches(key, gpus, n=8, cutoff=0.4)
-    names = list(dict.fromkeys(gpus[match].name for match in near))[:3] or [gpu.name for gpu in all_gpus()]
+    near = difflib.get_close_matches(key, gpus, n=8, cutoff=0)
+    names = list(dict.fromkeys(gpus[match].name for match in near))[:3]
     raise UnknownFact(f"no GPU is known as {name!r}; the nearest known: {', '.join(names)}")
 
 

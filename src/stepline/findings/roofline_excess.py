@@ -4,9 +4,13 @@ from stepline import units
 from stepline.findings.outcome import CannotTell, Clear
 from stepline.model.excess import ABOVE_ROOFLINE, PerRequestCost, per_request_cost
 from stepline.model.front_end import both_sides
+from stepline.model.host import gpu_busy
 from stepline.model.law import NoLaw, StepLaw
 from stepline.model.picture import Picture
 from stepline.model.points import CLIENT_GAP
+
+MOSTLY_IDLE = 0.5
+"""Busy share of the GPU below which most of a step passes without it, so that no kernel can be most of its growth."""
 
 
 def roofline_excess(picture: Picture) -> tuple[StepLaw, PerRequestCost] | CannotTell | Clear:
@@ -26,6 +30,12 @@ def roofline_excess(picture: Picture) -> tuple[StepLaw, PerRequestCost] | Cannot
         return CannotTell(
             "the engine's own steps: the client's gaps hold what delays tokens on their way (H304)",
             "save decode lines over the same load",
+        )
+    busy = gpu_busy(picture)
+    if busy is not None and busy.share < MOSTLY_IDLE:
+        return Clear(
+            f"the GPU idles {units.percent(1 - busy.share)} of the time ({busy.instrument}): "
+            "what the step grows by is no work of its kernels"
         )
     cost = per_request_cost(picture)
     if cost is None or not cost.dominant:

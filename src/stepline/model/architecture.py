@@ -131,7 +131,7 @@ def _plan(config: Config) -> Layer:
             raise UnknownFact(f"{config.name} lacks the key block_configs, which a {kind} model needs")
         return lambda builder, layer: searched(builder, blocks[layer])
     if kind not in _KNOWN:
-        near = difflib.get_close_matches(kind, _KNOWN, n=3, cutoff=0.4) or _KNOWN
+        near = difflib.get_close_matches(kind, _KNOWN, n=3, cutoff=0)
         raise UnknownFact(
             f"{config.name}: model_type {kind!r} is not known (nearest: {', '.join(near)}); "
             "if it is built like a known one, set model_type to that in a copy of the file"

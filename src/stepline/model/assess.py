@@ -39,7 +39,7 @@ from stepline.model.points import (
 )
 from stepline.model.probes import probe_levels, split, without
 from stepline.model.target import find_target
-from stepline.model.timeline import Plateau, log_span, plateaus
+from stepline.model.timeline import Interval, Plateau, log_span, plateaus
 from stepline.model.traced import traced_step
 from stepline.model.typical import Typical, typical_step
 from stepline.model.windows import Windows, decode_windows, of_own_load
@@ -73,8 +73,8 @@ def assess(run: Run, setup: Setup) -> Picture:
     if context is None and setup.context_length is not None and target.configured_context is None:
         context = LiveContext(tokens=float(setup.context_length), route="--context-length")
     floors, floors_missing = _floors(target, missing, step, context, points)
-    samples = align_clocks(run.gpu_samples, log_span(logged))
-    use_by_running = _use_by_running(samples, logged)
+    samples = align_clocks(run.gpu_samples, log_span(logged) or _span(levels))
+    use_by_running = _use_by_running(samples, logged, levels)
     loop = _loop(load, step) or _loop_from_log(run, step, windows)
     return Picture(
         run=run,
@@ -89,7 +89,7 @@ def assess(run: Run, setup: Setup) -> Picture:
         context=context,
         floors=floors,
         floors_missing=floors_missing,
-        gpu_use=_use_at_load(samples, logged, load),
+        gpu_use=_use_at_load(samples, logged, levels, load),
         gpu_use_by_running=use_by_running,
         loop=loop,
         wall_points=wall_points,
@@ -294,25 +294,51 @@ def _typical(target: Target, running: float, context_tokens: float) -> Typical |
         batch=running,
         context_tokens=context_tokens,
         kv_dtype=target.kv_dtype,
+        calibration=target.calibration,
     )
 
 
-def _use_by_running(samples: Sequence[Any], logged: Sequence[Plateau]) -> dict[float, GpuUse]:
-    """GPU use per running batch over undisturbed plateaus; the longest plateau of a batch counts."""
-    uses: dict[float, GpuUse] = {}
-    for plateau in logged:
-        use = None if plateau.profiled else gpu_use(samples, plateau.time)
-        if use is not None and (plateau.running not in uses or use.samples > uses[plateau.running].samples):
-            uses[plateau.running] = use
-    return uses
+def _span(levels: Sequence[OfferedLevel]) -> Interval | None:
+    """From the first client level to the last, where the client tells its times."""
+    times = [level.time for level in levels if level.time is not None]
+    return Interval(min(t.start_s for t in times), max(t.end_s for t in times)) if times else None
 
 
-def _use_at_load(samples: Sequence[Any], logged: Sequence[Plateau], load: Load | None) -> GpuUse | None:
+def _use_by_running(
+    samples: Sequence[Any], logged: Sequence[Plateau], levels: Sequence[OfferedLevel]
+) -> dict[float, GpuUse]:
+    """GPU use per running batch over undisturbed plateaus of the log; the longest of a batch counts.
+
+    A log that prints too seldom to show any leaves the client's levels.
+    """
+    by_log = [(p.running, p.time) for p in logged if not p.profiled]
+    by_level = [(x.running.running, x.time) for x in levels if x.running is not None and x.disturbed is None]
+    for stretches in (by_log, by_level):
+        uses: dict[float, GpuUse] = {}
+        for running, time in stretches:
+            use = gpu_use(samples, time)
+            if use is not None and (running not in uses or use.samples > uses[running].samples):
+                uses[running] = use
+        if uses:
+            return uses
+    return {}
+
+
+def _use_at_load(
+    samples: Sequence[Any], logged: Sequence[Plateau], levels: Sequence[OfferedLevel], load: Load | None
+) -> GpuUse | None:
+    """GPU use over the log's plateaus at the load, else over the client's levels; see above."""
     if load is None:
         return None
     offered = load.concurrency or load.running + (load.queued or 0)
-    near = [p for p in logged if not p.profiled and 0.9 * offered <= p.offered <= 1.1 * offered]
-    uses = [use for plateau in near if (use := gpu_use(samples, plateau.time)) is not None]
+
+    def near(other: float) -> bool:
+        return 0.9 * offered <= other <= 1.1 * offered
+
+    shown = any(gpu_use(samples, p.time) is not None for p in logged if not p.profiled)
+    by_log = [p.time for p in logged if not p.profiled and near(p.offered)]
+    by_level = [x.time for x in levels if x.disturbed is None and near(x.concurrency)]
+    uses = [use for time in (by_log if shown else by_level) if (use := gpu_use(samples, time)) is not None]
     return max(uses, key=lambda use: use.samples) if uses else None
 
 

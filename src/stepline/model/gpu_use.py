@@ -33,7 +33,7 @@ class GpuUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def gpu_use(samples: Sequence[GpuSample], during: Interval | None) -> GpuUse | None:
-    """Medians over the samples inside a plateau, its first and last second left out."""
+    """Medians over the samples inside a plateau, its first second left out: samples look back."""
     if during is None:
         return None
     inside = [s for s in samples if s.time_s is not None and during.start_s + 1 <= s.time_s <= during.end_s]

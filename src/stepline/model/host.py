@@ -3,6 +3,7 @@
 import msgspec
 
 from stepline.evidence.origin import Origin
+from stepline.model.cached import cached_share
 from stepline.model.picture import Picture
 from stepline.model.scrapes import over_recording
 
@@ -47,6 +48,48 @@ def beyond_graphs(picture: Picture) -> bool:
     if any(report.graph for report in picture.run.decodes if report.running > largest):
         return False
     return load.running / load.ranks > largest * EDGE
+
+
+def traced_eager(picture: Picture) -> bool | None:
+    """Whether the traced decode step was launched kernel by kernel; None without a trace of one."""
+    group = None if picture.traced is None else picture.traced.group
+    if group is None or not group.kernels:
+        return None
+    return group.graph_launches == 0 and group.launches >= LAUNCHED_ALONE * group.kernels
+
+
+LAUNCHED_ALONE = 0.9
+"""Launches over kernels of an eager step: the H200 captures read 1.0, and 0.12 where a graph holds most kernels."""
+
+
+def beside_prompt(picture: Picture) -> float | None:
+    """Tokens of a forward that computes one prompt beside the load's answers, where its engine puts both in one.
+
+    Only such engines count a forward's graph in tokens (vLLM: cudagraph_capture_sizes), and they tell how their
+    graphs run. None where they are no such engine, or the prompt's length is not known.
+    """
+    run, load = picture.run, picture.load
+    if run.server.graph_mode is None or load is None or load.input_tokens is None:
+        return None
+    cached, _ = cached_share(picture)
+    fresh = load.input_tokens * (1 - (cached or 0.0))
+    limit = run.server.chunked_prefill_tokens
+    chunk = fresh if limit is None else min(fresh, limit.value)
+    return load.running / load.ranks + chunk
+
+
+def prompts_beyond_graphs(picture: Picture) -> float | None:
+    """Tokens of such a forward where graphs end below it: it is launched kernel by kernel, answers and all."""
+    sizes, tokens = picture.run.server.decode_graph_sizes, beside_prompt(picture)
+    if sizes is None or not sizes.value or tokens is None or beyond_graphs(picture):
+        return None
+    return tokens if tokens > max(sizes.value) else None
+
+
+def idle_in_decode(picture: Picture, busy: "BusyShare") -> float | None:
+    """Share of all time that the GPU idles inside decode steps, at least: what does not fit beside them."""
+    loop = picture.loop
+    return None if loop is None else max(0.0, (1 - busy.share) - (1 - loop.decode_share))
 
 
 def graph_use(picture: Picture) -> GraphUse:

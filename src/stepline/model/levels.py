@@ -59,6 +59,10 @@ class OfferedLevel(msgspec.Struct, frozen=True, kw_only=True):
     """Why the level's rate is no evidence; None when nothing speaks against it."""
     graph: bool | None = None
     """Whether decode used graphs at this level, where the log's lines agree."""
+    pool_usage: float | None = None
+    """Fullest KV pool that the engine's gauge showed meanwhile, as a share of 1."""
+    time: Interval | None = None
+    """When its streams were all being decoded, where the client tells its times."""
 
 
 def offered_levels(run: Run, logged: Sequence[Plateau]) -> tuple[OfferedLevel, ...]:
@@ -103,21 +107,33 @@ class Gauges(NamedTuple):
 
     running: float
     queued: float | None
+    pool_usage: float | None
     origin: Origin
+
+
+def _steady(level: LoadLevel) -> Interval | None:
+    """A level without its opening; None where the client tells no times."""
+    if level.start_s is None or level.end_s is None:
+        return None
+    return Interval(level.start_s + RAMP * (level.end_s - level.start_s), level.end_s)
 
 
 def _gauges(level: LoadLevel, scrapes: Sequence[EngineMetrics]) -> Gauges | None:
     """The scrapes inside a level whose times are known; two at least, since one is an instant."""
-    if level.start_s is None or level.end_s is None:
+    steady = _steady(level)
+    if steady is None:
         return None
-    opening = level.start_s + RAMP * (level.end_s - level.start_s)
-    inside = [s for s in scrapes if s.time_s is not None and opening <= s.time_s < level.end_s and s.running]
+    inside = [
+        s for s in scrapes if s.time_s is not None and steady.start_s <= s.time_s < steady.end_s and s.running
+    ]
     if len(inside) < 2:
         return None
     queued = [scrape.queued for scrape in inside if scrape.queued is not None]
+    usages = [scrape.pool_usage for scrape in inside if scrape.pool_usage is not None]
     return Gauges(
         running=max(scrape.running or 0.0 for scrape in inside),
         queued=statistics.median(queued) if queued else None,
+        pool_usage=max(usages, default=None),
         origin=inside[0].origin,
     )
 
@@ -160,6 +176,8 @@ def _offered(  # noqa: PLR0917  # each is one source of evidence about the level
             level, tok_s, output, matching, profiled=_profiled(level, logged, matching, profiles)
         ),
         graph=_graph(matching),
+        pool_usage=None if gauges is None else gauges.pool_usage,
+        time=_steady(level),
     )
 
 

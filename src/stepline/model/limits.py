@@ -59,6 +59,13 @@ def running_limit(picture: Picture) -> RunningLimit | None:
         for level in picture.run.levels
         if level.pool_usage is not None and level.running == load.running
     ]
+    usages += [
+        level.pool_usage
+        for level in picture.levels
+        if level.pool_usage is not None
+        and level.running is not None
+        and level.running.running == load.running
+    ]
     usage = max(usages) if usages else None
     fits = _fits(picture)
     kind: Kind

@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from stepline.errors import UnknownFact
+from stepline.evidence.calibration import Calibration
 from stepline.evidence.run import ReadingDoubt, Run
 from stepline.facts.hardware import Gpu
 from stepline.model.architecture import Architecture
@@ -32,6 +33,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     dp: int | None = None
     pp: int | None = None
     context_length: int | None = None
+    calibration: Calibration | None = None
+    """What a machine's GPUs were measured to reach; used when the server's GPU is the same."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +51,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     dummy_weights: bool
     kv_dtype: str = "auto"
     """Type of cached keys and values; `auto` is the checkpoint's."""
+    calibration: Calibration | None = None
 
 
 def floor_of(target: Target, running: float, context_tokens: float, routing: Routing) -> Floor:

@@ -118,4 +118,5 @@ def _one_token_each(level: OfferedLevel) -> bool:
 def point_at(points: Sequence[LawPoint], running: float) -> LawPoint | None:
     """The point at a running batch, or at one that differs by no more than requests that come and go."""
     near = [point for point in points if abs(point.running - running) <= SAME_BATCH * running]
-    return min(near, key=lambda point: abs(point.running - running)) if near else None
+    # The batch most often seen is the load's; one met in passing, as streams come and go, is no better for being near.
+    return max(near, key=lambda point: (point.windows, -abs(point.running - running))) if near else None

@@ -127,6 +127,18 @@ def with_exchange(
     return msgspec.structs.replace(plain, tok_s=central.tok_s, high=fast.tok_s)
 
 
+def without_host(picture: Picture, busy_share: float) -> Prediction | None:
+    """The rate when the GPU no longer waits for the host. None without a rate.
+
+    Time follows the GPU once the host is out of the way: at best all idle time goes, half of it in the middle.
+    """
+    rate = picture.rate_tok_s
+    if rate is None or busy_share <= 0:
+        return None
+    middle = rate / (0.5 + 0.5 * busy_share)
+    return Prediction(tok_s=middle, low=rate, high=rate / busy_share, binds_next="the GPU's own work")
+
+
 def with_other_cost(picture: Picture, other_ms: float, least_ms: float) -> Prediction | None:
     """The rate when a request costs `other_ms` beside decode steps (at best `least_ms`, at worst halfway there)."""
     loop = picture.loop

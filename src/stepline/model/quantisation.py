@@ -138,7 +138,7 @@ def parse_quantisation(section: object, raw: Mapping[str, Any]) -> Quantisation:
         "mxfp8": _mxfp8,
     }  # fmt: skip
     if method not in readers:
-        near = difflib.get_close_matches(method, readers, n=3, cutoff=0.3) or list(readers)
+        near = difflib.get_close_matches(method, readers, n=3, cutoff=0)
         raise UnknownFact(
             f"quantization_config: quant_method {method!r} is not known; nearest: {', '.join(near)}"
         )
@@ -232,7 +232,7 @@ def _modelopt(section: Mapping[str, Any]) -> _Rules:
 def _algorithm(name: object) -> Format:
     found = _ALGORITHMS.get(str(name).lower())
     if found is None:
-        near = difflib.get_close_matches(str(name).lower(), _ALGORITHMS, n=3, cutoff=0.3) or list(_ALGORITHMS)
+        near = difflib.get_close_matches(str(name).lower(), _ALGORITHMS, n=3, cutoff=0)
         raise UnknownFact(f"quant_algo {name!r} is not known; nearest: {', '.join(near)}")
     return found
 

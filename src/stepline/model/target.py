@@ -56,6 +56,7 @@ def find_target(run: Run, setup: Setup) -> tuple[Target, str | None]:
         configured_context_source=source,
         dummy_weights=bool(_said(server.dummy_weights)),
         kv_dtype=_said(server.kv_dtype) or "auto",
+        calibration=setup.calibration,
     )
     return target, "; ".join(missing) or None
 

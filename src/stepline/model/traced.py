@@ -12,6 +12,7 @@ import msgspec
 from stepline.evidence.run import Run
 from stepline.evidence.trace import ContextWork, StepGroup, TraceSummary
 from stepline.model.law import LawPoint
+from stepline.model.windows import SAME_BATCH
 
 CAPACITY_SHARE = 0.25
 """Share of a step's GPU time in work of the configured extent from which the capacity is what costs: below, removing
@@ -62,9 +63,16 @@ def decode_of(trace: TraceSummary, points: Sequence[LawPoint]) -> TracedStep | N
         group = next((group for group in rank.groups if group.kind == "decode"), None)
         if group is None:
             continue
-        wall = next((point.step_ms for point in points if point.running == group.batch), None)
-        return TracedStep(file=rank.file, group=group, wall_ms=wall)
+        return TracedStep(file=rank.file, group=group, wall_ms=_wall_ms(group.batch, points))
     return None
+
+
+def _wall_ms(batch: int | None, points: Sequence[LawPoint]) -> float | None:
+    """The unprofiled step at the trace's batch, or at one that differs by no more than requests that come and go."""
+    if batch is None:
+        return None
+    near = [point for point in points if abs(point.running - batch) <= SAME_BATCH * batch]
+    return min(near, key=lambda point: abs(point.running - batch)).step_ms if near else None
 
 
 def traced_step(run: Run, points: Sequence[LawPoint]) -> TracedStep | None:

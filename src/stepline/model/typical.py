@@ -1,23 +1,29 @@
-"""What a decode step usually takes on a healthy server: the floor at achieved efficiency plus launches.
+"""What a decode step usually takes on a healthy server. Never a bound.
 
-Never a bound. The terms are those of a server that does nothing wrong: weights and cache read at the
-bandwidth engines reach, a fixed time per layer (launches, norms, small kernels), more of it per layer with
-experts and per layer whose sums cross GPUs, and a little per sequence and layer. Where the measurement is a
-TPOT of a server that also prefills, the share of prefill in a step comes on top.
+Where somebody measured this GPU's kernels (a calibration) and the model is made of such kernels, it is their sum
+(`calibrated`). Else it is the floor at the efficiency that public measurements of the GPU's class show: weights and
+cache read at the bandwidth engines reach, a fixed time per layer (launches, norms, small kernels), more of it per
+layer with experts and per layer whose sums cross GPUs, and a little per sequence and layer. Where the measurement
+is a TPOT of a server that also prefills, the share of prefill in a step comes on top.
 """
 
 import functools
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from stepline import facts
+from stepline.evidence.calibration import Calibration
+from stepline.facts.calibrations import measured_gpu, shipped_calibration
 from stepline.facts.hardware import Gpu
 from stepline.model.architecture_parts import Architecture
+from stepline.model.calibrated import calibrated_step_ms, why_not
 from stepline.model.floor import decode_floor
 from stepline.model.floor_prefill import prefill_floor_ms
 from stepline.model.layout import Layout
+from stepline.model.rates import Rates
 
 TERMS = (
     "weights_floor",
@@ -31,7 +37,7 @@ TERMS = (
 """Factors on floors, and times; in the order of `features`."""
 
 
-class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+class ClassFit(msgspec.Struct, frozen=True, kw_only=True):
     """The factors of one class of GPUs, fitted by `benchmarks/silicon.py`."""
 
     name: str
@@ -63,8 +69,9 @@ def typical_step(
     kv_dtype: str = "auto",
     prefill_tokens: float = 0.0,
     prefill_sequences: float = 0.0,
+    calibration: Calibration | None = None,
 ) -> Typical | None:
-    """Return the usual step, or None where no class of GPUs was calibrated.
+    """Return the usual step, or None where neither this GPU nor its class was measured.
 
     Args:
         architecture: The model.
@@ -75,9 +82,25 @@ def typical_step(
         kv_dtype: Type of cached keys and values.
         prefill_tokens: New tokens prefilled per decode step, on average; 0 for decode windows alone.
         prefill_sequences: Prompts they belong to.
+        calibration: Measurements of a machine; used when it is this GPU, in place of those that come with stepline.
+
+    Raises:
+        UnknownFact: an impossible layout or an unknown cache type.
     """
-    calibration = _by_gpu().get(gpu.name)
-    if calibration is None:
+    if calibration is None or measured_gpu(calibration) != gpu.name:
+        calibration = shipped_calibration(gpu.name)
+    rates = None if calibration is None else Rates(calibration)
+    reason = None if rates is None else why_not(architecture, gpu, layout, rates)
+    if calibration is not None and rates is not None and reason is None:
+        ms = calibrated_step_ms(
+            architecture, gpu, layout, rates, batch=batch, context_tokens=context_tokens, kv_dtype=kv_dtype
+        )
+        if prefill_tokens > 0 and rates.peak_bf16:
+            floor_ms = prefill_share_ms(architecture, gpu, layout, prefill_tokens, prefill_sequences)
+            ms += floor_ms * gpu.peak("bf16") / rates.peak_bf16
+        return _typical(ms, _facts()["calibrated"], _source(calibration))
+    fit = _by_gpu().get(gpu.name)
+    if fit is None:
         return None
     terms = features(
         architecture,
@@ -89,10 +112,18 @@ def typical_step(
         prefill_tokens=prefill_tokens,
         prefill_sequences=prefill_sequences,
     )
-    ms = sum(calibration.factors[name] * value for name, value in zip(TERMS, terms, strict=True))
-    return Typical(
-        ms=ms, low_ms=ms * calibration.low, high_ms=ms * calibration.high, source=calibration.source
-    )
+    ms = sum(fit.factors[name] * value for name, value in zip(TERMS, terms, strict=True))
+    because = f"; the calibration does not describe it: {reason}" if reason else ""
+    return _typical(ms, {"low": fit.low, "high": fit.high}, fit.source + because)
+
+
+def _typical(ms: float, interval: dict[str, float], source: str) -> Typical:
+    return Typical(ms=ms, low_ms=ms * interval["low"], high_ms=ms * interval["high"], source=source)
+
+
+def _source(calibration: Calibration) -> str:
+    machine = calibration.machine
+    return f"the sum of its kernels as measured on {machine.gpu}, torch {machine.torch}, {calibration.date}"
 
 
 def features(
@@ -141,7 +172,11 @@ def prefill_share_ms(
 
 
 @functools.cache
-def _by_gpu() -> dict[str, Calibration]:
-    with (Path(facts.__file__).with_name("typical.toml")).open("rb") as file:
-        classes = msgspec.convert(tomllib.load(file)["class"], list[Calibration])
-    return {gpu: calibration for calibration in classes for gpu in calibration.gpus}
+def _facts() -> dict[str, Any]:
+    return tomllib.loads(Path(facts.__file__).with_name("typical.toml").read_text())
+
+
+@functools.cache
+def _by_gpu() -> dict[str, ClassFit]:
+    classes = msgspec.convert(_facts()["class"], list[ClassFit])
+    return {gpu: fit for fit in classes for gpu in fit.gpus}

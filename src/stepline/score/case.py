@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from stepline.errors import UnreadableEvidence
+from stepline.findings.registry import RULES
 
 NOTHING_CONFIRMED = frozenset(
     {"healthy", "unknown", "power-cap-not-limiting-decode", "eplb-rearrangement-stall"}
@@ -14,8 +15,12 @@ NOTHING_CONFIRMED = frozenset(
 """Labels that ask for silence: healthy servers, traps, and causes that no rule claims."""
 
 
+CASE_FILE, TRUTH_FILE = "case.toml", "truth.toml"
+"""Labels written by people, and those that the lab leaves beside a recording."""
+
+
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One folder with a `case.toml`; `expected` is None where nothing may be confirmed."""
+    """One labelled folder; `expected` is None where nothing may be confirmed."""
 
     name: str
     folder: Path
@@ -30,18 +35,18 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_case(folder: Path) -> Case:
-    """Read a folder's `case.toml`.
+    """Read a folder's `case.toml`, or the `truth.toml` of a recording.
 
     Raises:
         UnreadableEvidence: when it is damaged or a required key is missing, naming the key.
     """
-    path = folder / "case.toml"
+    path = folder / CASE_FILE
+    if not path.exists():
+        return _recorded(folder)
+    document = _toml(path)
     try:
-        document: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
         label = str(document["expected"]["finding"]).replace("_", "-")
         files = tuple(str(name) for name in document["data"]["files"])
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UnreadableEvidence(f"{path}: no valid TOML ({error}); mend the file") from None
     except KeyError as error:
         raise UnreadableEvidence(
             f"{path}: the key {error} is missing; see `expected` and `data` in other cases"
@@ -66,6 +71,39 @@ def load_case(folder: Path) -> Case:
     )
 
 
+def _recorded(folder: Path) -> Case:
+    """A recording of the lab: its label names rules by their codes, its evidence is all that lies beside it."""
+    path = folder / TRUTH_FILE
+    document = _toml(path)
+    names = {rule.code: rule.codename for rule in RULES}
+    try:
+        expected = names[document["expected"]] if document["expected"] else None
+        forbidden = frozenset(names[code] for code in document["forbidden"])
+    except KeyError as error:
+        raise UnreadableEvidence(
+            f"{path}: {error} is missing, or the code of no rule; see `stepline explain` for those"
+        ) from None
+    return Case(
+        name=folder.name,
+        folder=folder,
+        files=tuple(sorted(each.name for each in folder.iterdir() if each.suffix != ".toml")),
+        expected=expected,
+        forbidden=forbidden,
+        grade=None,
+        model=None,
+        hardware=document.get("gpu"),
+        tp=None,
+        context_length=None,
+    )
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UnreadableEvidence(f"{path}: no valid TOML ({error}); mend the file") from None
+
+
 def find_cases(folder: Path) -> list[Path]:
-    """Folders under `folder` (or itself) that hold a `case.toml`, by name."""
-    return sorted(path.parent for path in folder.rglob("case.toml"))
+    """Labelled folders under `folder` (or itself), by name."""
+    return sorted({path.parent for name in (CASE_FILE, TRUTH_FILE) for path in folder.rglob(name)})

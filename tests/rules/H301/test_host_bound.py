@@ -22,10 +22,17 @@ def test_cannot_tell_whether_an_idle_gpu_waits_for_the_host_or_for_requests():
 def test_fires_when_the_gpu_idles_under_graphs():
     answer = check("H301", server(_load(0.55), levels=CLOSED_LOOP))
     assert isinstance(answer, Fired)
-    assert answer.status == "suspected"  # only a trace names the host's cause
+    assert answer.status == "confirmed"  # 45 % idle do not fit into the 16 % beside decode steps
+    assert any("S204" in ruled.rival for ruled in answer.ruled_out)
     assert any("H302" in ruled.rival for ruled in answer.ruled_out)
     assert answer.gain is not None
     assert answer.gain.low <= answer.gain.tok_s <= answer.gain.high
+
+
+def test_only_suspected_where_the_idle_time_fits_beside_decode_steps():
+    answer = check("H301", server(_load(0.8), levels=CLOSED_LOOP))
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
 
 
 def test_clear_when_the_gpu_is_busy():

@@ -6,6 +6,7 @@ from stepline.evidence.origin import Origin
 from stepline.evidence.scheduler import PrefillReport
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.server import Stage, check, server
+from tests.rules.traces import with_trace
 
 
 def _eager(busy: float | None):
@@ -21,6 +22,18 @@ def test_confirmed_when_decode_is_eager_and_the_gpu_waits():
     assert answer.status == "confirmed"
     assert answer.gain is not None
     assert any("K404" in ruled.rival for ruled in answer.ruled_out)
+
+
+def test_a_trace_of_launches_confirms_what_only_the_setting_says():
+    stages = [Stage(running=n, step_ms=26.0, graph=None, gpu_busy=0.2, lines=9) for n in (1, 64)]
+    run = server(stages, decode_graphs=False)
+    for trace, status in ((False, "suspected"), (True, "confirmed")):
+        answer = check("H302", with_trace(run, batch=64, busy_ms=5.0, eager=True) if trace else run)
+        assert isinstance(answer, Fired)
+        assert answer.status == status
+    replayed = check("H302", with_trace(run, batch=64, busy_ms=5.0))
+    assert isinstance(replayed, Fired)
+    assert replayed.status == "suspected"
 
 
 def test_clear_when_the_gpu_is_busy_without_graphs():

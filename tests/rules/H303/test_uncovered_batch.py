@@ -1,5 +1,5 @@
 from stepline.findings.outcome import CannotTell, Clear, Fired
-from tests.rules.server import Stage, check, server
+from tests.rules.server import Stage, check, level, server
 
 COVERED = [Stage(running=4, step_ms=5.0), Stage(running=8, step_ms=5.1)]
 
@@ -35,3 +35,64 @@ def test_nearest_rival_graphs_off_everywhere_is_not_a_ceiling():
 
 def test_cannot_tell_without_sizes():
     assert isinstance(check("H303", server(COVERED)), CannotTell)
+
+
+UNFLAGGED = [Stage(running=4, step_ms=5.0, graph=None), Stage(running=8, step_ms=5.1, graph=None)]
+"""Of an engine whose lines do not say which steps used a graph."""
+
+
+def _beyond(step_ms: float, busy: float):
+    stages = [*UNFLAGGED, Stage(running=32, step_ms=step_ms, graph=None, gpu_busy=busy)]
+    return check("H303", server(stages, decode_graph_sizes=(1, 2, 4, 8)))
+
+
+def test_confirmed_by_sizes_and_steps_on_both_sides_while_the_gpu_idles():
+    answer = _beyond(28.0, busy=0.25)
+    assert isinstance(answer, Fired)
+    assert answer.status == "confirmed"
+    assert answer.gain is None or answer.gain.low <= answer.gain.tok_s
+    assert any("K404" in ruled.rival for ruled in answer.ruled_out)
+
+
+def test_a_busy_gpu_or_a_step_on_the_law_leaves_it_suspected():
+    for answer in (_beyond(28.0, busy=0.97), _beyond(5.8, busy=0.25)):
+        assert isinstance(answer, Fired)
+        assert answer.status == "suspected"
+
+
+def _mixed(*, largest: int, busy: float, rate: float = 4000.0, mode: str | None = "full_and_piecewise"):
+    """32 streams of 256 prompt and 128 output tokens; at 3.2 ms a step they could make 10,000 tokens a second."""
+    stages = [
+        Stage(running=n, step_ms=t, graph=None, gpu_busy=busy, lines=9)
+        for n, t in ((8, 3.0), (16, 3.1), (32, 3.2))
+    ]
+    facts = {"decode_graph_sizes": (1, 8, 64, largest)} | ({} if mode is None else {"graph_mode": mode})
+    return server(stages, levels=[level(32, rate, 4.0, 60)], **facts)
+
+
+def test_prompts_beside_answers_may_pass_the_graphs_that_answers_alone_fit():
+    answer = check("H303", _mixed(largest=128, busy=0.6))
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+    assert "288 tokens" in answer.headline
+    assert answer.gain is not None
+    assert answer.gain.tok_s > 4000
+    assert isinstance(check("H301", _mixed(largest=128, busy=0.6)), Clear)
+
+
+def test_prompts_beside_answers_cost_nothing_within_the_graphs_or_where_engines_keep_them_apart_or_the_gpu_is_busy():
+    for run in (
+        _mixed(largest=512, busy=0.6),
+        _mixed(largest=128, busy=0.6, mode=None),
+        _mixed(largest=128, busy=0.97),
+        _mixed(largest=128, busy=0.6, rate=9500.0),
+    ):
+        assert isinstance(check("H303", run), Clear)
+
+
+def test_idle_time_that_does_not_fit_beside_decode_steps_is_the_hosts():
+    run = _mixed(largest=128, busy=0.3, rate=7000.0)
+    assert isinstance(check("H303", run), Clear)
+    host = check("H301", run)
+    assert isinstance(host, Fired)
+    assert host.status == "confirmed"

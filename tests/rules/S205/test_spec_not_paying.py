@@ -1,10 +1,11 @@
 import msgspec
 
 from stepline.evidence.load import LeverTrial
+from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.findings.outcome import CannotTell, Clear, Fired
-from tests.rules.server import Stage, check, diagnosed, server
+from tests.rules.server import Stage, check, diagnosed, level, server
 
 
 def _with_spec(step_ms: float, accept: float, plain_ms: float | None):
@@ -31,6 +32,32 @@ def test_suspected_when_next_to_nothing_is_accepted():
     answer = check("S205", _with_spec(6.0, 1.05, None))
     assert isinstance(answer, Fired)
     assert answer.status == "suspected"
+
+
+def _counted(accepted: float, *, busy: float | None = None):
+    """A server that says a good accept length over the few steps that had drafts, and counts all tokens."""
+    stages = [Stage(running=n, step_ms=8.0, gpu_busy=busy, lines=9) for n in (4, 16)]
+    said = EngineMetrics(
+        origin=Origin("metrics.txt"), accepted_drafts=accepted, draft_rounds=100.0, generated_tokens=30_000.0
+    )
+    return server(stages, metrics=said, levels=[level(16, 1900.0, 8.0, 60)])
+
+
+def test_drafts_that_are_seldom_made_are_wasted_however_well_they_are_accepted():
+    answer = check("S205", _counted(accepted=62.0))
+    assert isinstance(answer, Fired)
+    assert "1.00 tokens" in answer.headline
+    assert isinstance(check("S205", _counted(accepted=15_000.0)), CannotTell)
+
+
+def test_nearest_rival_the_host_that_makes_wasted_drafts_is_not_blamed_beside_them():
+    run = _counted(accepted=62.0, busy=0.5)
+    wasted = check("S205", run)
+    assert isinstance(wasted, Fired)
+    assert wasted.gain is not None
+    assert wasted.gain.tok_s > 1900.0 * 1.2
+    assert isinstance(check("H301", run), Clear)
+    assert isinstance(check("H301", _counted(accepted=15_000.0, busy=0.5)), Fired)
 
 
 def test_cannot_tell_with_good_drafts_and_no_comparison():

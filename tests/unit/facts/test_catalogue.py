@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from stepline.errors import UnknownFact
@@ -29,3 +31,10 @@ def test_every_bundled_model_names_its_source() -> None:
         model = find_model(hub_id)
         assert hub_id in model.source
         assert model.config
+
+
+@pytest.mark.parametrize("name", ["nomodel", "", "x" * 200])
+def test_a_name_that_is_like_none_gets_three_of_them(name: str) -> None:
+    with pytest.raises(UnknownFact) as refused:
+        find_model(name)
+    assert len(re.findall(r"\S+/\S+", str(refused.value))) == 3

@@ -41,7 +41,7 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.host import BusyShare, gpu_busy, graph_use
+from stepline.model.host import BusyShare, gpu_busy, graph_use, traced_eager
 from stepline.model.picture import Picture
 from stepline.model.predict import with_launches
 
@@ -75,7 +75,7 @@ def check(picture: Picture) -> Outcome:
             "how long the GPU waits for the host: graphs are off, which may or may not cost here",
             "sample GPU counters under load (NVML GPM or DCGM), or measure with graphs on",
         )
-    return _fired(picture, busy, share is not None)
+    return _fired(picture, busy, share is not None or traced_eager(picture) is True)
 
 
 def _fired(picture: Picture, busy: BusyShare | None, seen: bool) -> Fired:  # noqa: FBT001
@@ -140,6 +140,13 @@ def _passes(picture: Picture) -> Observation:
         )
     if graphs.eager_lines:
         return Observation(f"all {graphs.eager_lines} decode lines say that no graph was used", graphs.origin)
+    if traced_eager(picture):
+        assert picture.traced is not None  # noqa: S101  # it is traced
+        group = picture.traced.group
+        return Observation(
+            f"a traced decode step makes {group.launches:,.0f} launches of {group.kernels:,.0f} kernels "
+            f"[{picture.traced.file}]"
+        )
     return Observation("the engine was started without decode graphs", graphs.origin)
 
 

@@ -1,18 +1,23 @@
 """H303 cuda-graph-uncovered-batch.
 
 What it means:
-    The running batch exceeds the largest captured decode graph, so those steps run eagerly. No line warns of it.
+    The running batch exceeds the largest captured decode graph, so those steps run eagerly. No line warns of it. Where
+    an engine computes prompts and answers in one forward (vLLM), graphs are counted in tokens, and a prompt can carry a
+    batch beyond them that alone would fit.
 
 Why it costs:
     The step jumps from graph replay to host launch time, service slows, requests pile up and the batch stays large:
     the state holds itself.
 
 Evidence needed:
-    Decode steps on both sides of the captured sizes, or the captured sizes and the running batch.
+    Decode steps on both sides of the captured sizes, or the captured sizes and the running batch. For prompts beside
+    answers: their length, the GPU's busy share and the time beside decode steps.
 
 How it decides:
     Lines with a graph at smaller batches and without at larger ones, and steps over 10 % above the law of the covered
-    batches: confirmed. Only sizes and running batch: suspected.
+    batches: confirmed. The same jump at the captured sizes while the GPU idles, where lines do not say: confirmed. Only
+    sizes and running batch: suspected. A prompt beside the answers exceeds the graphs, at least a tenth of the time
+    lies beside decode steps, and the GPU idles over 15 %, no longer than fits there: suspected.
 
 What would prove it wrong:
     With larger graphs captured, the step at that batch stays.
@@ -22,7 +27,7 @@ What to try:
     graph memory.
 
 References:
-    docs/identifiability.md
+    docs/identifiability.md; tests/data/h200-lab (graphs to 128 and to 512 tokens: 3,935 and 5,230 tok/s)
 """
 
 from stepline import units
@@ -41,16 +46,31 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.assess import law_or_none
-from stepline.model.host import beyond_graphs, gpu_busy, graph_use
-from stepline.model.law import LawPoint
+from stepline.model.floor_prefill import prefill_floor_ms
+from stepline.model.host import (
+    EDGE,
+    beside_prompt,
+    beyond_graphs,
+    gpu_busy,
+    graph_use,
+    idle_in_decode,
+    prompts_beyond_graphs,
+)
+from stepline.model.law import LawPoint, fit
 from stepline.model.picture import Picture
-from stepline.model.predict import with_launches
+from stepline.model.points import point_at
+from stepline.model.predict import with_launches, with_other_cost
 
 JUMP = 1.1
 """Step over the covered law from which it counts: windows of one level spread by under 2 % on graph steps."""
 
 GPU_BUSY = 0.85
 """See H302: from here graphs would save little."""
+WORTH = 0.1
+"""Share of the load's time below which nothing is a finding."""
+COVERED = 1.3
+"""Cost of a prompt over its floor where graphs cover it: an H200 server captured up to 512 tokens took 1.05 times for
+256-token prompts beside 32 answers, SGLang's own forwards for prompts 1.7 times."""
 
 
 def check(picture: Picture) -> Outcome:
@@ -78,8 +98,14 @@ def check(picture: Picture) -> Outcome:
         return CannotTell("the running batch", "record the server's log or /metrics")
     largest = max(sizes.value)
     running = picture.load.running / picture.load.ranks
+    tokens = prompts_beyond_graphs(picture)
+    if tokens is not None and (beside := _beside_prompts(picture, tokens, largest)) is not None:
+        return beside
     if not beyond_graphs(picture):
         return Clear(f"graphs are captured up to {largest}, {running:g} run, and no line above that is eager")
+    measured = _by_sizes(picture, largest, running)
+    if measured is not None:
+        return measured
     return Fired(
         status="suspected",
         headline=f"{running:g} requests run, but decode graphs end at {largest}",
@@ -93,11 +119,78 @@ def check(picture: Picture) -> Outcome:
                 "decode steps on both sides of the ceiling, or the log's `cuda graph:` field",
             ),
         ),
-        tries=(_raise(running),),
+        tries=(_raise(_covering(picture, running)),),
         proof=Proof(
             "diagnose two captures, recorded with graphs as they are and above the batch",
             60.0,
         ),
+    )
+
+
+def _by_sizes(picture: Picture, largest: int, running: float) -> Fired | None:
+    """Steps on both sides of the largest graph, from an engine whose log does not say which ones used it."""
+    covered = [point for point in picture.wall_points if point.running <= largest * EDGE]
+    eager = point_at([point for point in picture.wall_points if point.running > largest * EDGE], running)
+    law = law_or_none(fit(covered, "steps within the graphs"))
+    busy = gpu_busy(picture)
+    if law is None or eager is None or busy is None or busy.share >= GPU_BUSY:
+        return None
+    if eager.step_ms < JUMP * law.step_ms(eager.running):
+        return None
+    return _measured(picture, eager, law.step_ms(eager.running))
+
+
+def _covering(picture: Picture, running: float) -> float:
+    """Size from which graphs cover the batch, and prompts beside it where the engine puts them in one forward."""
+    return max(running, beside_prompt(picture) or 0.0)
+
+
+def _beside_prompts(picture: Picture, tokens: float, largest: int) -> Fired | None:
+    """Prompts that share forwards with answers and carry them beyond the graphs, where the GPU waits meanwhile.
+
+    None where that costs nothing worth naming.
+    """
+    loop, busy, target = picture.loop, gpu_busy(picture), picture.target
+    load, sizes = picture.load, picture.run.server.decode_graph_sizes
+    if loop is None or busy is None or load is None or load.input_tokens is None or sizes is None:
+        return None
+    if (
+        busy.share >= GPU_BUSY
+        or 1 - loop.decode_share < WORTH
+        or (idle_in_decode(picture, busy) or 0) >= WORTH
+    ):
+        return None
+    if target.architecture is None or target.gpu is None:
+        return None
+    floor_ms = prefill_floor_ms(
+        target.architecture, target.gpu, target.layout, load.input_tokens, routing="expected"
+    )
+    gain = gain_from(with_other_cost(picture, min(loop.other_ms_per_request, COVERED * floor_ms), floor_ms))
+    return Fired(
+        status="suspected",
+        headline=f"prompts beside answers make forwards of {tokens:,.0f} tokens, but graphs end at {largest}",
+        evidence=(
+            Observation(f"largest captured graph: {largest} tokens", sizes.origin),
+            Observation(
+                f"{units.percent(1 - loop.decode_share)} of the time lies beside decode steps, "
+                f"{units.ms(loop.other_ms_per_request)} a request, "
+                f"where its {load.input_tokens:,.0f} prompt tokens need {units.ms(floor_ms)}"
+            ),
+            Observation(
+                f"the GPU idles {units.percent(1 - busy.share)} of the time ({busy.instrument}), "
+                "as much as fits beside decode steps"
+            ),
+        ),
+        recoverable_tok_s=recovered(picture.rate_tok_s, gain),
+        gain=gain,
+        rivals=(Rival("H301 host-bound", "the same load with graphs up to that size"),),
+        tries=(
+            Try(
+                f"capture graphs up to {tokens:,.0f} tokens or more (max_cudagraph_capture_size)",
+                "a restart; longer capture at start; graph memory",
+            ),
+        ),
+        proof=Proof("diagnose two captures, recorded with graphs as they are and up to that size", 60.0),
     )
 
 
@@ -126,7 +219,7 @@ def _measured(picture: Picture, eager: LawPoint, covered_ms: float) -> Fired:
         recoverable_tok_s=recovered(picture.rate_tok_s, gain),
         gain=gain,
         ruled_out=tuple(ruled),
-        tries=(_raise(eager.running),),
+        tries=(_raise(_covering(picture, eager.running)),),
         proof=Proof(
             "diagnose two captures, recorded with graphs as they are and above the batch",
             60.0,

@@ -12,8 +12,10 @@ Evidence needed:
 
 How it decides:
     Fired when graphs are used (or unknown) and the GPU idles over 15 % of an undisturbed load that never wants for
-    requests (a closed loop, or a queue). Confirmed when a trace
-    shows that the GPU work of a decode step is that much shorter than the unprofiled step at the same batch.
+    requests (a closed loop, or a queue). Confirmed when it idles that long inside decode steps: by a trace whose GPU
+    work is that much shorter than the unprofiled step at the same batch, or, without one, because the time beside
+    decode steps cannot hold so much. Where it can, and prompts beside answers exceed the graphs, H303 accounts for it;
+    where drafts are all but wasted, S205.
 
 What would prove it wrong:
     GPU busy share near 100 % at the same load, unprofiled.
@@ -26,11 +28,11 @@ References:
 """
 
 from stepline import units
+from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
     Fired,
-    Gain,
     Observation,
     Outcome,
     Proof,
@@ -40,9 +42,18 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.host import BusyShare, beyond_graphs, gpu_busy, graph_use
+from stepline.model.host import (
+    BusyShare,
+    beyond_graphs,
+    gpu_busy,
+    graph_use,
+    idle_in_decode,
+    prompts_beyond_graphs,
+)
 from stepline.model.law import NoLaw
 from stepline.model.picture import Picture
+from stepline.model.predict import without_host
+from stepline.model.speculation import wasted
 
 GPU_IDLE = 0.15
 """Idle share from which the host is worth naming: healthy H200 servers read 1 to 6 % idle in the same counters."""
@@ -59,6 +70,10 @@ def check(picture: Picture) -> Outcome:
         return Clear(
             "more requests run than decode graphs are captured for: H303 accounts for the host's time"
         )
+    if wasted(picture):
+        return Clear(
+            "drafts bring next to nothing, and it is the host that makes them: S205 accounts for its time"
+        )
     busy = gpu_busy(picture)
     if busy is None:
         law = picture.law
@@ -70,6 +85,11 @@ def check(picture: Picture) -> Outcome:
     idle = 1 - busy.share
     if idle < GPU_IDLE:
         return Clear(f"the GPU is {units.percent(busy.share)} busy ({busy.instrument})")
+    if prompts_beyond_graphs(picture) is not None and not _idle_in_decode(picture, busy):
+        return Clear(
+            f"the GPU idles {units.percent(idle)} of the time, as long as prompts run beside answers without a graph: "
+            "H303 accounts for it"
+        )
     if not (_traced_idle(picture) or _loaded_without_pause(picture)):
         return CannotTell(
             f"whether requests run all the time: the GPU idles {units.percent(idle)} of it, as between requests",
@@ -84,6 +104,15 @@ def _traced_idle(picture: Picture) -> bool:
     return traced is not None and traced.busy_share is not None and traced.busy_share < 1 - GPU_IDLE
 
 
+def _idle_in_decode(picture: Picture, busy: BusyShare) -> bool:
+    """True when the GPU idles inside decode steps: by a trace, or because the time beside them cannot hold it."""
+    traced = picture.traced
+    if traced is not None and traced.busy_share is not None:
+        return _traced_idle(picture)
+    beyond = idle_in_decode(picture, busy)
+    return beyond is not None and beyond >= GPU_IDLE
+
+
 def _loaded_without_pause(picture: Picture) -> bool:
     """True when a client keeps its streams going or requests wait: then no idle time is for want of requests."""
     load = picture.load
@@ -92,15 +121,7 @@ def _loaded_without_pause(picture: Picture) -> bool:
 
 def _fired(picture: Picture, busy: BusyShare) -> Fired:
     rate = picture.rate_tok_s
-    gain = None
-    if rate is not None and busy.share > 0:
-        # Time follows the GPU once the host is out of the way; half of the idle time is the cautious end.
-        gain = Gain(
-            tok_s=rate / (0.5 + 0.5 * busy.share),
-            low=rate,
-            high=rate / busy.share,
-            binds_next="the GPU's own work",
-        )
+    gain = gain_from(without_host(picture, busy.share))
     evidence = [Observation(f"the GPU is busy {units.percent(busy.share)} of the time ({busy.instrument})")]
     if isinstance(picture.law, NoLaw) and "monotone" in picture.law.reason:
         evidence.append(Observation(f"the step does not follow the batch: {picture.law.reason}"))
@@ -112,7 +133,12 @@ def _fired(picture: Picture, busy: BusyShare) -> Fired:
                 f"{units.ms(traced.wall_ms)} unprofiled [{traced.file}]"
             )
         )
-    in_decode = _traced_idle(picture)
+    in_decode = _idle_in_decode(picture, busy)
+    loop = picture.loop
+    if in_decode and loop is not None and not _traced_idle(picture):
+        evidence.append(
+            Observation(f"only {units.percent(1 - loop.decode_share)} of the time lies beside decode steps")
+        )
     graphs = graph_use(picture)
     ruled = [
         RuledOut(

@@ -12,7 +12,7 @@ Evidence needed:
 
 How it decides:
     Confirmed when plain decoding at the same batch is over 10 % faster in the same evidence. Suspected when a step
-    yields under 1.2 tokens, so that the drafts are all but wasted.
+    yields under 1.2 tokens over all steps, those without drafts included, so that drafts are all but wasted.
 
 What would prove it wrong:
     With speculation off, the rate falls.
@@ -27,6 +27,7 @@ References:
 import statistics
 
 from stepline import units
+from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
@@ -41,13 +42,16 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
+from stepline.model.host import gpu_busy
 from stepline.model.picture import Picture
+from stepline.model.predict import without_host
+from stepline.model.speculation import WASTED, tokens_a_step
 from stepline.model.windows import DecodeWindow
 
+GPU_IDLE = 0.15
+"""See H301."""
 FASTER = 1.1
 """Plain over speculative rate from which speculation is called not paying: a tenth of the load's time."""
-WASTED = 1.2
-"""Tokens a step below which drafts are all but wasted: verification of one draft alone costs 10 % of a step or more."""
 
 
 def check(picture: Picture) -> Outcome:
@@ -55,10 +59,8 @@ def check(picture: Picture) -> Outcome:
     windows = picture.windows.usable or picture.windows.bounded
     drafted = [window for window in windows if window.speculative]
     server = picture.run.server.speculative
-    accepted = [window.accept_length for window in drafted] or [
-        scrape.accept_length for scrape in picture.run.metrics if scrape.accept_length
-    ]
-    if not accepted:
+    accept = tokens_a_step(picture)
+    if accept is None:
         if server is None and picture.run.decodes:
             return Clear("nothing speaks of speculative decoding")
         return CannotTell(
@@ -67,7 +69,6 @@ def check(picture: Picture) -> Outcome:
         )
     plain = [window for window in windows if not window.speculative]
     pair = _same_batch(drafted, plain)
-    accept = statistics.fmean(accepted)
     if pair is not None:
         return _compared(*pair, accept)
     if accept < WASTED:
@@ -125,16 +126,25 @@ def _compared(drafted: list[DecodeWindow], plain: list[DecodeWindow], accept: fl
 
 
 def _wasted(picture: Picture, accept: float) -> Fired:
-    rate = picture.rate_tok_s
+    rate, busy = picture.rate_tok_s, gpu_busy(picture)
     gain = (
         None
         if rate is None
         else Gain(tok_s=rate * WASTED, low=rate, high=rate * 2, binds_next="plain decoding")
     )
+    evidence = [Observation(f"{accept:.2f} tokens a step and request, the step's own included")]
+    if busy is not None and 1 - busy.share >= GPU_IDLE:
+        # Drafts that the host makes keep the GPU waiting; without them the host is as fast as any.
+        hosted = gain_from(without_host(picture, busy.share))
+        if gain is None or (hosted is not None and hosted.tok_s > gain.tok_s):
+            gain = hosted
+        evidence.append(
+            Observation(f"the GPU idles {units.percent(1 - busy.share)} of the time ({busy.instrument})")
+        )
     return Fired(
         status="suspected",
         headline=f"a speculative step yields {accept:.2f} tokens: the drafts are all but wasted",
-        evidence=(Observation(f"accept length {accept:.2f}, the step's own token included"),),
+        evidence=tuple(evidence),
         recoverable_tok_s=recovered(rate, gain),
         gain=gain,
         rivals=(Rival("H301 host-bound", "the same load without speculation"),),

@@ -1,0 +1,150 @@
+"""Plans of bulk bandwidth and of matrix products: large ones for the peak, small batches for weight streaming."""
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+from stepline.evidence.calibration import Group
+from stepline.lab.calibrate.plan import PRODUCTS, ROWS, Body, Plan, Product, rotation
+
+PEAKS = ((8192, Product("square", 8192, 8192)), (4096, Product("70B/2 gate_up", 28672, 8192)))
+"""Rows and weight: a square, and a wide product of a 70B layer for a long prompt."""
+FP8 = (8, 9)
+"""Compute capability from which tensor cores multiply fp8."""
+
+
+class Pool:
+    """One large allocation of random numbers that all plans take their buffers from."""
+
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+        properties = torch.cuda.get_device_properties(0)
+        self.l2_bytes = int(properties.L2_cache_size)
+        free, _ = torch.cuda.mem_get_info()
+        self.bytes = int(min(4 << 30, free // 4)) // 4096 * 4096
+
+    @functools.cached_property
+    def bf16(self) -> Any:
+        """All of it as bf16, standard normal."""
+        return self.torch.empty(self.bytes // 2, dtype=self.torch.bfloat16, device="cuda").normal_()
+
+    @functools.cached_property
+    def fp8(self) -> Any:
+        """Half as many bytes as fp8 (e4m3)."""
+        return self.bf16[: self.bytes // 2].to(self.torch.float8_e4m3fn)
+
+    def matrices(self, dtype: str, n: int, k: int, *, most: int = 256) -> list[Any]:
+        """Up to `most` different [n, k] matrices, together larger than the L2 cache.
+
+        Raises:
+            ValueError: the pool is too small for that.
+        """
+        flat, size = (self.bf16, 2) if dtype == "bf16" else (self.fp8, 1)
+        offsets = rotation(flat.numel() * size, n * k * size, self.l2_bytes, most=most)
+        if not offsets:
+            raise ValueError(f"too little free memory for rotating [{n}, {k}] weights in {dtype}")
+        return [flat[at // size : at // size + n * k].view(n, k) for at in offsets]
+
+
+def bandwidth(pool: Pool) -> Iterator[Plan]:
+    """Copies (read and written bytes counted), reads that keep nothing, and a fill.
+
+    A memory copy in a CUDA graph may run on the copy engine: on an H200 it moved 2.8 TB/s, where kernels read 4.4. So a
+    kernel that copies is measured beside it.
+    """
+    half = pool.bytes // 2
+
+    def halves() -> tuple[Any, Any]:
+        return pool.bf16[: half // 2], pool.bf16[half // 2 :]
+
+    def by_kernel() -> list[Body]:
+        first, second = halves()
+        return [functools.partial(pool.torch.neg, first, out=second)]
+
+    def by_memcpy() -> list[Body]:
+        first, second = halves()
+        return [functools.partial(second.copy_, first)]
+
+    def read(name: str) -> list[Body]:
+        return [functools.partial(getattr(pool.torch, name), halves()[0].view(pool.torch.float32))]
+
+    def fill() -> list[Body]:
+        return [functools.partial(pool.torch.empty_like(halves()[0]).fill_, 1)]
+
+    shape = {"bytes": half}
+    yield Plan("bandwidth", "copy (kernel)", "bf16", shape, 2 * half, 0, by_kernel)
+    yield Plan("bandwidth", "copy (memcpy in a graph)", "bf16", shape, 2 * half, 0, by_memcpy)
+    yield Plan("bandwidth", "read (maximum)", "fp32", shape, half, 0, lambda: read("amax"))
+    yield Plan("bandwidth", "read (sum)", "fp32", shape, half, 0, lambda: read("sum"))
+    yield Plan("bandwidth", "fill", "bf16", shape, half, 0, fill)
+
+
+def peaks(pool: Pool) -> Iterator[Plan]:
+    """Products large enough to be bound by the tensor cores, on random numbers."""
+    for rows, product in PEAKS:
+        for dtype in ("bf16", "fp8"):
+            yield _plan(pool, "peak", product, dtype, rows)
+    size = 4096
+    shape = {"rows": size, "n": size, "k": size}
+    for dtype in ("tf32", "fp32"):
+        make = functools.partial(_single, pool, size, tf32=dtype == "tf32")
+        yield Plan("peak", "square", dtype, shape, 0, 2.0 * size**3, make)
+
+
+def streams(pool: Pool) -> Iterator[Plan]:
+    """Every weight of `PRODUCTS` read by every batch of `ROWS`."""
+    for dtype in ("bf16", "fp8"):
+        for rows in ROWS:
+            for product in PRODUCTS:
+                yield _plan(pool, "stream", product, dtype, rows)
+
+
+def _plan(pool: Pool, group: Group, product: Product, dtype: str, rows: int) -> Plan:
+    n, k, size = product.n, product.k, 2 if dtype == "bf16" else 1
+    moved = n * k * size + rows * k * size + rows * n * 2
+    # A large product heats the GPU into its power limit within a tenth of a second, so few of them run at a time.
+    most = 4 if group == "peak" else 256
+    make = functools.partial(_bf16 if dtype == "bf16" else _fp8, pool, rows, product, most)
+    shape = {"rows": rows, "n": n, "k": k}
+    return Plan(group, product.name, dtype, shape, moved, 2.0 * rows * n * k, make)
+
+
+def _bf16(pool: Pool, rows: int, product: Product, most: int) -> list[Body]:
+    torch, (_, n, k) = pool.torch, product
+    left = torch.randn(rows, k, dtype=torch.bfloat16, device="cuda")
+    out = torch.empty(rows, n, dtype=torch.bfloat16, device="cuda")
+    return [
+        functools.partial(torch.mm, left, weight.t(), out=out)
+        for weight in pool.matrices("bf16", n, k, most=most)
+    ]
+
+
+def _fp8(pool: Pool, rows: int, product: Product, most: int) -> list[Body]:
+    torch, (_, n, k) = pool.torch, product
+    if torch.cuda.get_device_capability() < FP8:
+        raise ValueError("this GPU's tensor cores do not multiply fp8")
+    left = torch.randn(rows, k, dtype=torch.bfloat16, device="cuda").to(torch.float8_e4m3fn)
+    one = torch.ones((), dtype=torch.float32, device="cuda")
+    return [
+        functools.partial(
+            torch._scaled_mm,  # torch has no other name for it
+            left,
+            weight.t(),
+            scale_a=one,
+            scale_b=one,
+            out_dtype=torch.bfloat16,
+            use_fast_accum=True,
+        )
+        for weight in pool.matrices("fp8", n, k, most=most)
+    ]
+
+
+def _single(pool: Pool, size: int, *, tf32: bool) -> list[Body]:
+    torch = pool.torch
+    left, right, out = (torch.randn(size, size, device="cuda") for _ in range(3))
+
+    def multiply() -> None:
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        torch.mm(left, right, out=out)
+
+    return [multiply]
