@@ -32,7 +32,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _row(rule: Rule) -> dict[str, str | bool]:
-    return {"code": rule.code, "name": rule.codename, "since": rule.since, "makes_notes_only": not rule.proven}
+    return {
+        "code": rule.code,
+        "name": rule.codename,
+        "since": rule.since,
+        "makes_notes_only": not rule.proven,
+    }
 
 
 def page_of(rule: Rule) -> str:
