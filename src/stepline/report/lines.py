@@ -86,6 +86,19 @@ def law_line(law: LawView) -> str:
     return f"step = {units.fmt(law.fixed_ms or 0)} {slope} N ms{ceiling}{expected}"
 
 
+def kernel_floors(diagnosis: Diagnosis) -> str:
+    """Why some kernels have a floor of their own and others have none."""
+    if any(kernel.bytes_s is not None for kernel in diagnosis.kernels):
+        return (
+            "A floor and a rate need the shapes of a kernel's operands; where the rate is above memory's, what it read "
+            "came from a cache and there is no floor."
+        )
+    return (
+        "No kernel has a floor of its own: the trace holds no shapes of operands, as in replays of CUDA graphs. "
+        "The parts of the step have theirs above."
+    )
+
+
 def worth(finding: Finding) -> str:
     """What removing the cause recovers; a measurement at fault costs no rate."""
     if finding.recoverable_tok_s is not None:

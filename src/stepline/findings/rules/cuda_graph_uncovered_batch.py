@@ -95,7 +95,7 @@ def check(picture: Picture) -> Outcome:
         ),
         tries=(_raise(running),),
         proof=Proof(
-            "diagnose two captures, recorded with graphs as they are and above the batch",
+            "stepline compare BEFORE AFTER, recorded with graphs as they are and above the batch",
             60.0,
         ),
     )
@@ -128,7 +128,7 @@ def _measured(picture: Picture, eager: LawPoint, covered_ms: float) -> Fired:
         ruled_out=tuple(ruled),
         tries=(_raise(eager.running),),
         proof=Proof(
-            "diagnose two captures, recorded with graphs as they are and above the batch",
+            "stepline compare BEFORE AFTER, recorded with graphs as they are and above the batch",
             60.0,
         ),
     )
