@@ -151,7 +151,7 @@ def _verdict(findings: tuple[view.Finding, ...], picture: Picture) -> str:
     step = picture.step
     if step is None:
         return "too little was recorded for a verdict: no decode step could be measured"
-    took = f"a decode step takes {units.ms(step.measured_ms)} at {step.running:g} running"
+    took = f"a decode step takes {units.ms(step.measured_ms)} at {units.batch(step.running)} running"
     if picture.gap is None:
         return f"no cause found; {took}, and without a floor nobody can say whether that is slow"
     return f"no cause found; {took}, {units.times(picture.gap)} its floor"

@@ -46,6 +46,7 @@ def _render(diagnosis: Diagnosis) -> str:
         size=units.size,
         count=units.count,
         plain=lambda value: f"{value:,.10g}",
+        batch=units.batch,
     )
     step, timeline = diagnosis.step, diagnosis.timeline
     return environment.get_template("report.html").render(

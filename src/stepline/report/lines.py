@@ -33,7 +33,7 @@ def facts(diagnosis: Diagnosis) -> Iterable[tuple[str, str]]:
         offered = f"{load.concurrency:g} streams offered, " if load.concurrency is not None else ""
         queued = "queue not known" if load.queued is None else f"{load.queued:g} queued"
         rate = "" if load.tok_s is None else f", {units.tok_s(load.tok_s)}"
-        yield "Load", f"{offered}{load.running:.3g} running, {queued}{rate}"
+        yield "Load", f"{offered}{units.batch(load.running)} running, {queued}{rate}"
     if step is not None:
         yield "Step", step_line(step)
         yield "Law", law_line(step.law)
@@ -55,7 +55,7 @@ def facts(diagnosis: Diagnosis) -> Iterable[tuple[str, str]]:
 
 def step_line(step: StepView) -> str:
     """The measured step beside its floor."""
-    line = f"{units.ms(step.measured_ms)} at {step.running:g} running ({step.instrument})"
+    line = f"{units.ms(step.measured_ms)} at {units.batch(step.running)} running ({step.instrument})"
     floor = step.floor
     if floor is None:
         return f"{line} · floor not known{'' if step.floor_missing is None else f': {step.floor_missing}'}"

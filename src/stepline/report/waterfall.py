@@ -57,7 +57,7 @@ def waterfall(diagnosis: Diagnosis) -> Waterfall | None:
     scale = max(wall_ms, sum(ms for _, ms, kind in rows if kind in ("part", "gap") and ms > 0), floor_ms or 0)
     told = "" if floor_ms is None else f", its floor {units.ms(floor_ms)}"
     return Waterfall(
-        title=f"Where the {units.ms(wall_ms)} of a decode step at {running:g} running go",
+        title=f"Where the {units.ms(wall_ms)} of a decode step at {units.batch(running)} running go",
         summary=f"The step takes {units.ms(wall_ms)}{told}{_elsewhere(diagnosis, running)}.{_below_zero(rows)}",
         bars=tuple(_bars(rows, scale, _floors(diagnosis), stacked_floor=not measured)),
         floor_at=None if floor_ms is None else round(100 * floor_ms / scale, 2),
@@ -69,7 +69,7 @@ def _elsewhere(diagnosis: Diagnosis, running: float) -> str:
     step = diagnosis.step
     if step is None or step.running == running:
         return ""
-    return f"; the load runs {step.running:g}, where it takes {units.ms(step.measured_ms)}"
+    return f"; the load runs {units.batch(step.running)}, where it takes {units.ms(step.measured_ms)}"
 
 
 def _below_zero(rows: "list[Row]") -> str:
