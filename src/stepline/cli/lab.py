@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from stepline.cli import lab_serve, lab_simulated
+from stepline.cli.lab_real import record
 from stepline.errors import UsageError
 from stepline.lab.real import read_matrix, run_matrix
 from stepline.lab.real import runner as real
@@ -16,10 +17,10 @@ SHIPPED = Path(real.__file__).parent
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `lab`."""
     verbs = parser.add_subparsers(dest="lab_verb", metavar="VERB", required=True)
-    run_ = verbs.add_parser("run", help="start engines with planted faults, load them, keep the captures")
+    run_ = verbs.add_parser("run", help="start engines with planted faults, load them, keep the recordings")
     _matrix(run_)
     lab_simulated.add_arguments(run_)
-    run_.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of captures")
+    run_.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of recordings")
     run_.add_argument("--port", type=int, default=30000, help="first port to serve on (default 30000)")
     run_.add_argument(
         "--ready",
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         for case in chosen:
             sys.stdout.write(f"{case.name:24}{case.expected or 'nothing':9}{case.fault or 'healthy'}\n")
         return 0
-    failed = run_matrix(matrix, args.output, only=args.only, port=args.port, ready_s=args.ready)
+    failed = run_matrix(matrix, args.output, record, only=args.only, port=args.port, ready_s=args.ready)
     for name in failed:
         sys.stderr.write(f"{name} failed: see {args.output / name}.failed.log\n")
     return 3 if failed else 0

@@ -33,6 +33,8 @@ WARM_UP_S = 30.0
 """Longest wait for a first answer, a third of the budget at most: first kernels may have to be compiled."""
 
 
+MAX_TEMPERATURE = 2.0
+"""Both engines refuse more, as the OpenAI API does."""
 OVERTIME_S = 15.0
 """Beyond the budget, for a trace that is being written."""
 
@@ -126,6 +128,12 @@ def limits_of(args: argparse.Namespace, found: Found, *, profile: bool) -> Limit
     Raises:
         UsageError: when an option cannot be right.
     """
+    if not 0 <= args.temperature <= MAX_TEMPERATURE:
+        raise UsageError(f"--temperature {args.temperature:g}: give a number from 0 to {MAX_TEMPERATURE:g}")
+    if not 0 <= args.shared_prefix_tokens < args.input_tokens:
+        raise UsageError(
+            f"--shared-prefix-tokens {args.shared_prefix_tokens}: give fewer than the prompt's {args.input_tokens}"
+        )
     for name in ("input_tokens", "output_tokens"):
         if getattr(args, name) < 1:
             raise UsageError(f"--{name.replace('_', '-')} {getattr(args, name)}: give a number above zero")
@@ -189,11 +197,11 @@ def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: "_T
         if step.kind == "profile":
             step_ms = picture.step.measured_ms if picture and picture.step else 10.0
             longest_s = deadline - time.monotonic() + OVERTIME_S
-            plan = _plan(step, len(done))
+            plan = _plan(step, len(done), args)
             if not session.profile(plan, steps=step.steps, step_ms=step_ms, longest_s=longest_s):
                 tell("the server wrote no trace that can be read here")
         else:
-            result = session.level(_plan(step, len(done)), step.decides)
+            result = session.level(_plan(step, len(done), args), step.decides)
             tell(_said(result))
             if result.level.failed and not result.level.requests:
                 tell(f"stopping: nothing came back ({result.failures.first or 'no reason given'})")
@@ -215,14 +223,16 @@ def _warm_up(session: Session, longest_s: float, tell: "_Teller") -> None:
     tell("no answer while warming up; measuring all the same")
 
 
-def _plan(step: Experiment, number: int) -> LevelPlan:
+def _plan(step: Experiment, number: int, args: argparse.Namespace) -> LevelPlan:
     return LevelPlan(
         concurrency=step.concurrency,
         input_tokens=step.input_tokens,
         output_tokens=step.output_tokens,
         together_tokens=step.together_tokens,
         seconds=step.seconds,
-        seed=number,
+        seed=0 if args.shared_prefix_tokens else number,  # so that every level opens its prompts alike
+        shared_prefix_tokens=args.shared_prefix_tokens,
+        temperature=args.temperature,
     )
 
 

@@ -20,6 +20,20 @@ def add_live_arguments(parser: argparse.ArgumentParser) -> None:
     live.add_argument("--input-tokens", type=int, default=512, help="prompt length of the load")
     live.add_argument("--output-tokens", type=int, default=192, help="answer length of the load")
     live.add_argument(
+        "--shared-prefix-tokens",
+        type=int,
+        default=0,
+        metavar="N",
+        help="opening that all prompts share, for a prefix cache to find (default 0: every prompt is unique)",
+    )
+    live.add_argument(
+        "--temperature",
+        type=float,
+        default=0.0,
+        metavar="T",
+        help="of the sampling (default 0); what speculation gets accepted depends on it",
+    )
+    live.add_argument(
         "--header",
         action="append",
         default=[],

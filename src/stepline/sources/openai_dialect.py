@@ -53,7 +53,7 @@ class Completions:
             "model": self._model,
             "prompt": prompt,
             "max_tokens": ask.output_tokens,
-            "temperature": 0.0,
+            "temperature": ask.temperature,
             "stream": True,
             "stream_options": options,
         }

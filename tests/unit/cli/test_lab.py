@@ -6,6 +6,7 @@ import pytest
 
 from stepline.cli import lab
 from stepline.errors import UsageError
+from stepline.lab.real import engine
 from stepline.score.case import load_case
 
 
@@ -16,26 +17,26 @@ def call(*words: str) -> int:
 
 
 def test_faults_lists_each_case_with_what_is_true(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("faults", "h200-sglang") == 0
+    assert call("faults", "sglang") == 0
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
-    assert lines["graph_cap8"].startswith("H303")
-    assert lines["healthy_8b"].split() == ["nothing", "healthy"]
+    assert lines["graph-ceiling"].startswith("H303")
+    assert lines["healthy"].split() == ["nothing", "healthy"]
 
 
 def test_run_refuses_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="neither a file"):
         call("run", "nowhere", "-o", str(tmp_path))
     with pytest.raises(UsageError, match="no case named x"):
-        call("run", "h200-sglang", "--only", "x", "-o", str(tmp_path))
+        call("run", "sglang", "--only", "x", "-o", str(tmp_path))
 
 
 def test_a_failed_case_is_named_and_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("stepline.lab.real.engine.LAUNCH", ("false",))
-    assert call("run", "h200-sglang", "--only", "small_1b", "-o", str(tmp_path)) == 3
-    assert "small_1b failed" in capsys.readouterr().err
-    assert (tmp_path / "small_1b.failed.log").exists()
+    monkeypatch.setitem(engine.LAUNCH, "vllm", ("false",))
+    assert call("run", "vllm", "--only", "small-1b", "-o", str(tmp_path)) == 3
+    assert "small-1b failed" in capsys.readouterr().err
+    assert (tmp_path / "small-1b.failed.log").exists()
 
 
 def test_faults_without_a_matrix_lists_what_can_be_planted(capsys: pytest.CaptureFixture[str]) -> None:

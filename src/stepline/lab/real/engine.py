@@ -1,4 +1,4 @@
-"""Start, await and stop one SGLang server (0.5.x) with random weights of a given shape."""
+"""Start, await and stop one server with random weights of a given shape: SGLang (0.5.x) or vLLM (0.24)."""
 
 import contextlib
 import json
@@ -9,18 +9,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-from stepline.errors import SteplineError
 from stepline.lab.real.matrix import Case
 
-LAUNCH = ("python3", "-m", "sglang.launch_server")
-_READY = (
-    "The server is fired up and ready to roll!"  # logged by entrypoints/http_server.py once it takes requests
-)
+LAUNCH = {
+    "sglang": ("python3", "-m", "sglang.launch_server", "--model-path"),
+    "vllm": ("python3", "-m", "vllm.entrypoints.cli.main", "serve"),
+}
+"""Up to the model's folder."""
+_READY = {
+    "sglang": "The server is fired up and ready to roll!",  # entrypoints/http_server.py, once it takes requests
+    "vllm": "Application startup complete.",  # uvicorn, which vLLM starts when its engine is ready
+}
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-
-
-class EngineFailed(SteplineError):
-    """The engine ended or did not become ready; the message names its log."""
 
 
 def write_model(folder: Path, config: dict[str, Any]) -> None:
@@ -58,10 +58,16 @@ def _word(i: int) -> str:
 class Engine:
     """One server process in a process group of its own, with its log in a file."""
 
-    def __init__(self, case: Case, port: int, work: Path) -> None:
+    def __init__(self, kind: str, case: Case, port: int, work: Path) -> None:
         """Start it in `work`, where the model is `models/<name>`; returns at once."""
-        self.port, self.log = port, work / f"{case.name}.log"
-        command = [*LAUNCH, "--model-path", f"models/{case.model}", "--port", str(port), *case.flags]
+        self.url, self.log = f"http://127.0.0.1:{port}", work / f"{case.name}.log"
+        self.failed: str | None = None
+        """Why it takes no requests."""
+        self._ready = _READY[kind]
+        traces = work / "traces" / case.name
+        traces.mkdir(parents=True)
+        flags = [flag.replace("{traces}", str(traces)) for flag in case.flags]
+        command = [*LAUNCH[kind], f"models/{case.model}", "--port", str(port), *flags]
         with self.log.open("wb") as out:
             self._process = subprocess.Popen(  # noqa: S603 - the command is the matrix file's own
                 command,
@@ -73,19 +79,15 @@ class Engine:
             )
 
     def wait_ready(self, timeout_s: float) -> None:
-        """Block until the log says that requests are taken.
-
-        Raises:
-            EngineFailed: the process ended, or `timeout_s` passed.
-        """
+        """Block until the log says that requests are taken, or `failed` says why that will not come."""
         deadline = time.monotonic() + timeout_s
-        while _READY not in self.log.read_text(errors="replace"):
+        while self._ready not in self.log.read_text(errors="replace"):
             if self._process.poll() is not None:
-                raise EngineFailed(
-                    f"{self.log}: the engine ended with {self._process.returncode} before it was ready"
-                )
+                self.failed = f"the engine ended with {self._process.returncode} before it was ready"
+                return
             if time.monotonic() > deadline:
-                raise EngineFailed(f"{self.log}: the engine was not ready within {timeout_s:.0f} s")
+                self.failed = f"the engine was not ready within {timeout_s:.0f} s"
+                return
             time.sleep(0.2)
 
     def stop(self, grace_s: float = 10.0) -> None:

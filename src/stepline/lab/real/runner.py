@@ -1,16 +1,21 @@
-"""Run the cases of a matrix: start engines, measure them one at a time, keep every finished capture."""
+"""Run the cases of a matrix: start engines, record them one at a time, keep every finished recording."""
 
+import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
-from stepline.errors import UsageError
-from stepline.lab.real.capture import write_capture
-from stepline.lab.real.engine import Engine, EngineFailed, write_model
-from stepline.lab.real.matrix import Case, Matrix
+from stepline.errors import SteplineError, UsageError
+from stepline.lab.real.engine import Engine, write_model
+from stepline.lab.real.finish import finish
+from stepline.lab.real.matrix import Case, Load, Matrix
 
+Record = Callable[[str, Path, Path, Load], None]
+"""Records the server at a URL into a folder, with its log and its load; raises a SteplineError when it cannot."""
 _BETWEEN_STARTS_S = 4.0
 """An engine logs free GPU memory before and after it loads; a neighbour loading meanwhile falsifies both."""
 
@@ -18,6 +23,7 @@ _BETWEEN_STARTS_S = 4.0
 def run_matrix(
     matrix: Matrix,
     out: Path,
+    record: Record,
     *,
     only: Sequence[str] = (),
     ready_s: float = 600.0,
@@ -26,12 +32,13 @@ def run_matrix(
 ) -> list[str]:
     """Run every case that `out` does not hold yet, one wave of engines after another.
 
-    Engines that were started together wait idle while one of them is measured; `truth.toml` names them.
+    Engines that were started together wait idle while one of them is recorded; `truth.toml` names them.
     A case that fails leaves `<name>.failed.log` and the others go on.
 
     Args:
         matrix: what to run.
-        out: folder of captures; a finished one is skipped, so an interrupted run can be repeated.
+        out: folder of recordings; a finished one is skipped, so an interrupted run can be repeated.
+        record: drives one server and writes what it saw.
         only: names of cases to run; empty for all.
         ready_s: how long an engine may take to start.
         grace_s: how long an engine may take to stop before it is killed; 0 kills at once.
@@ -53,54 +60,62 @@ def run_matrix(
     failed: list[str] = []
     with tempfile.TemporaryDirectory(prefix="stepline-lab-") as scratch:
         work = Path(scratch).resolve()
-        for name in {c.model for c in pending}:
+        bench = _Bench(matrix, out, work, record)
+        for name in {bench.host(case).model for case in pending}:
             write_model(work / "models" / name, matrix.model[name])
-        for cases in _waves(pending):
-            failed += _wave(cases, matrix, out, work, ready_s=ready_s, grace_s=grace_s, port=port)
+        for _, cases in groupby(pending, key=lambda case: case.name if case.wave is None else case.wave):
+            failed += bench.wave(list(cases), ready_s=ready_s, grace_s=grace_s, port=port)
     return failed
 
 
-def _waves(cases: Sequence[Case]) -> list[list[Case]]:
-    waves: list[list[Case]] = []
-    for case in cases:
-        if waves and case.wave is not None and waves[-1][-1].wave == case.wave:
-            waves[-1].append(case)
-        else:
-            waves.append([case])
-    return waves
+@dataclass(frozen=True)
+class _Bench:
+    """What every case of one run shares."""
 
+    matrix: Matrix
+    out: Path
+    work: Path
+    """Working directory of all engines."""
+    record: Record
 
-def _wave(
-    cases: Sequence[Case], matrix: Matrix, out: Path, work: Path, *, ready_s: float, grace_s: float, port: int
-) -> list[str]:
-    engines: dict[str, Engine] = {}
-    failed: list[str] = []
-    try:
-        for i, case in enumerate(cases):
-            time.sleep(_BETWEEN_STARTS_S if i else 0)
-            engines[case.name] = Engine(case, port + 100 * i, work)
-        for case in cases:  # all of them before the first measurement: a start disturbs its neighbours
-            try:
-                engines[case.name].wait_ready(ready_s)
-            except EngineFailed as e:
-                failed.append(_fail(case, engines.pop(case.name), out, str(e)))
-        for case in cases:
-            if case.name in engines:
-                engine = engines[case.name]
-                try:
-                    beside = [n for n in engines if n != case.name]
-                    write_capture(engine, case, matrix, out, work=work, beside=beside)
-                except (OSError, EOFError) as e:  # the engine died or refused under load
-                    failed.append(_fail(case, engine, out, f"{case.name}: {e}"))
-                engines.pop(case.name).stop(grace_s)
-    finally:
-        for engine in engines.values():
-            engine.stop(grace_s)
-    return failed
+    def host(self, case: Case) -> Case:
+        """The case whose engine this one is recorded on."""
+        return next(other for other in self.matrix.case if other.name == (case.on or case.name))
 
+    def wave(self, cases: Sequence[Case], *, ready_s: float, grace_s: float, port: int) -> list[str]:
+        """Start the engines of these cases together, record one case after the other; names of those that failed."""
+        hosts = {self.host(case).name: self.host(case) for case in cases}
+        engines: dict[str, Engine] = {}
+        failed: list[str] = []
+        try:
+            for i, host in enumerate(hosts.values()):
+                time.sleep(_BETWEEN_STARTS_S if i else 0)
+                engines[host.name] = Engine(self.matrix.engine, host, port + 100 * i, self.work)
+            for engine in engines.values():  # all before the first recording: a start disturbs its neighbours
+                engine.wait_ready(ready_s)
+            for i, case in enumerate(cases):
+                host = self.host(case)
+                engine = engines[host.name]
+                if why := engine.failed or self._record(case, engine, [n for n in engines if n != host.name]):
+                    failed.append(case.name)
+                    (self.out / f"{case.name}.failed.log").write_text(engine.log.read_text(errors="replace"))
+                    sys.stderr.write(f"{case.name}: {why}\n")
+                if host not in map(self.host, cases[i + 1 :]):
+                    engines.pop(host.name).stop(grace_s)
+        finally:
+            for engine in engines.values():
+                engine.stop(grace_s)
+        return failed
 
-def _fail(case: Case, engine: Engine, out: Path, why: str) -> str:
-    engine.stop(0)
-    (out / f"{case.name}.failed.log").write_text(engine.log.read_text(errors="replace"))
-    sys.stderr.write(f"{why}\n")
-    return case.name
+    def _record(self, case: Case, engine: Engine, beside: list[str]) -> str | None:
+        """Record one case; what went wrong, or None."""
+        folder, start_s = self.out / f"{case.name}.partial", time.monotonic()
+        shutil.rmtree(folder, ignore_errors=True)  # of a run that was interrupted
+        try:
+            self.record(engine.url, folder, engine.log, case.load)
+        except (SteplineError, OSError) as e:  # the engine died or refused under load
+            return str(e)
+        seconds = time.monotonic() - start_s
+        finish(folder, case, self.host(case), self.matrix, work=self.work, beside=beside, seconds=seconds)
+        folder.rename(self.out / case.name)
+        return None

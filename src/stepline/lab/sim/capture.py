@@ -1,4 +1,4 @@
-"""One simulated case from start to a capture folder like those of `lab.real`, and its truth from a healthy twin."""
+"""One simulated case from start to a capture folder, and its truth from a healthy twin."""
 
 import json
 import shutil
@@ -9,7 +9,6 @@ from typing import Any
 
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
-from stepline.lab.real.matrix import Level
 from stepline.lab.sim.cases import Case
 from stepline.lab.sim.engine import Engine
 from stepline.lab.sim.faults import Base, Fault, find_fault
@@ -18,6 +17,7 @@ from stepline.lab.sim.load import VirtualClient
 from stepline.lab.sim.profiler import Profiler
 from stepline.lab.sim.start import start
 from stepline.lab.sim.surfaces import surface
+from stepline.lab.sim.sweep import Level
 from stepline.lab.sim.truth import Repeats, Truth, true_of
 from stepline.lab.sim.virtual import Virtual
 

@@ -1,4 +1,4 @@
-"""What GPU counters would have read, in the columns of `lab.real.gpm`, from the forwards of a simulated engine."""
+"""What GPU counters would have read, from the forwards of a simulated engine."""
 
 import random
 from collections import defaultdict

@@ -4,9 +4,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from stepline.lab.real.load import Seen, Sent, row
-from stepline.lab.real.matrix import Level
 from stepline.lab.sim.prompt import BLOCK, Prompt, Request
+from stepline.lab.sim.sweep import Level, Seen, Sent, row
 from stepline.lab.sim.virtual import Virtual
 
 _THINK_S = 0.0004
@@ -25,13 +24,7 @@ class VirtualClient:
         self._sent = 0
 
     def level(self, level: Level) -> dict[str, Any]:
-        """Drive one level and return its row of `sweep.json`.
-
-        Raises:
-            ValueError: the level is counted, not timed; only timed ones are simulated.
-        """
-        if level.seconds is None:
-            raise ValueError("a simulated level needs seconds")
+        """Drive one level and return its row of `sweep.json`."""
         start = self._virtual.now_s
         end = start + level.seconds
         seen = Seen()

@@ -13,6 +13,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     prompt_text: str = ""
     output_tokens: int
     """The answer is to be exactly this long wherever the engine can be told so."""
+    temperature: float = 0.0
 
 
 class Delta(msgspec.Struct, frozen=True, kw_only=True, gc=False):

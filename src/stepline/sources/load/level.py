@@ -34,6 +34,7 @@ class LevelPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The level ends this long after its start; requests still open are dropped."""
     shared_prefix_tokens: int = 0
     """Opening of every prompt that all share; 0 makes every prompt unique."""
+    temperature: float = 0.0
     seed: int = 0
     """Of the shared opening and of the arrivals' times. Prompts beyond the opening never repeat, whatever it is."""
     vocabulary: int = 1000

@@ -70,13 +70,17 @@ def asker(plan: LevelPlan, *, as_ids: bool) -> Callable[[int], Ask]:
 
         def by_ids(output_tokens: int) -> Ask:
             own = unique.integers(low, plan.vocabulary, own_count).tolist()
-            return Ask(prompt_ids=shared_ids + own, output_tokens=output_tokens)
+            return Ask(prompt_ids=shared_ids + own, output_tokens=output_tokens, temperature=plan.temperature)
 
         return by_ids
     shared_words = [opening.choice(WORDS) for _ in range(shared_count)]
 
     def by_words(output_tokens: int) -> Ask:
         own = [WORDS[index] for index in unique.integers(0, len(WORDS), own_count).tolist()]
-        return Ask(prompt_text=" ".join(shared_words + own), output_tokens=output_tokens)
+        return Ask(
+            prompt_text=" ".join(shared_words + own),
+            output_tokens=output_tokens,
+            temperature=plan.temperature,
+        )
 
     return by_words

@@ -12,13 +12,14 @@ import stepline
 from stepline.cli.trace import summarise_paths
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
-from stepline.lab.real import http
-from stepline.lab.real.load import run_level
-from stepline.lab.real.matrix import Level
 from stepline.lab.sim.faults import find_fault
 from stepline.lab.sim.serve import serve
 from stepline.lab.sim.start import Started, start
 from stepline.lab.sim.world import Work
+from stepline.sources.engines.sglang.dialect import NativeGenerate
+from stepline.sources.load.drive import run_level
+from stepline.sources.load.level import Address, LevelPlan, LevelResult
+from tests.unit.lab.sim import http
 
 MODEL = "llama-3.1-8b"
 T = TypeVar("T")
@@ -30,28 +31,28 @@ def begin(engine: str, fault: str, tp: int = 1, **changes: Any) -> Started:
     return start(engine, MODEL, config, gpu, fault=planted, strength=strength, seed=1, tp=tp, changes=changes)
 
 
-async def drive(fault: str, log: Path, levels: tuple[int, ...], speed: float = 4.0) -> list[dict[str, Any]]:
+async def drive(fault: str, log: Path, levels: tuple[int, ...], speed: float = 4.0) -> list[LevelResult]:
     """Serve in this event loop, drive closed-loop levels, ask the information routes, stop."""
     started = begin("sglang", fault)
     bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     with log.open("w") as file:
         server = asyncio.create_task(serve(started, 0, file.write, speed=speed, ready=bound.set_result))
         port = await bound
-        rows = []
-        for seed, concurrency in enumerate(levels):
-            level = Level(concurrency=concurrency, input_tokens=128, output_tokens=64, seconds=1.0)
-            rows.append(await run_level(port, level, seed=seed, vocab=1000))
+        address, results = Address(host="127.0.0.1", port=port), []
+        for concurrency in levels:
+            plan = LevelPlan(concurrency=concurrency, input_tokens=128, output_tokens=64, seconds=1.0)
+            results.append(await run_level(address, NativeGenerate(), plan))
         for route in ("metrics", "server_info"):
             (log.parent / f"{route}.txt").write_bytes(await http.call(port, f"/{route}"))
         server.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await server
-    return rows
+    return results
 
 
 def test_a_served_cap_shows_in_log_metrics_and_settings_and_loses_no_token(tmp_path: Path) -> None:
-    rows = asyncio.run(drive("S201:3", tmp_path / "server.log", (2, 12)))
-    assert all(row["failed"] == 0 and row["requests"] > 0 for row in rows)
+    results = asyncio.run(drive("S201:3", tmp_path / "server.log", (2, 12)))
+    assert all(result.level.failed == 0 and result.level.requests for result in results)
     run = stepline.read([tmp_path])
     assert not run.doubts
     assert all(file.damaged == 0 and file.kind for file in run.files)

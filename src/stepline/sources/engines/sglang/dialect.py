@@ -33,8 +33,8 @@ class NativeGenerate:
         self._decode = msgspec.json.Decoder(_Event).decode
 
     def body(self, ask: Ask) -> bytes:
-        """Greedy, exactly `output_tokens` long. `ignore_eos` makes the scheduler reserve all of them at once."""
-        sampling = {"max_new_tokens": ask.output_tokens, "ignore_eos": True, "temperature": 0.0}
+        """Exactly `output_tokens` long. `ignore_eos` makes the scheduler reserve all of them at once."""
+        sampling = {"max_new_tokens": ask.output_tokens, "ignore_eos": True, "temperature": ask.temperature}
         prompt: dict[str, object] = (
             {"input_ids": ask.prompt_ids} if ask.prompt_ids else {"text": ask.prompt_text}
         )

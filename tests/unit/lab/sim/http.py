@@ -1,4 +1,4 @@
-"""The little HTTP/1.1 that the lab needs on the server's own machine: one request a connection."""
+"""The little HTTP/1.1 that tests of the simulated server need: one request a connection."""
 
 import asyncio
 import json
