@@ -1,13 +1,13 @@
 """`stepline diagnose TARGET...`: recorded evidence in, diagnosis out."""
 
 import argparse
-import sys
 from pathlib import Path
 
 import msgspec
 
 from stepline.cli.live_arguments import add_live_arguments
 from stepline.cli.output import add_output_arguments, check_output, deliver
+from stepline.cli.progress import Progress
 from stepline.errors import SteplineError, UsageError
 from stepline.evidence.run import ReadingDoubt, Run
 from stepline.facts.catalogue import find_model
@@ -71,7 +71,12 @@ def diagnose_paths(targets: list[str], args: argparse.Namespace) -> Diagnosis:
 
 def picture_of(targets: list[str], args: argparse.Namespace) -> Picture:
     """Everything that files and folders say, as rules see it."""
-    evidence = _with_trace(read(targets), targets, args)
+    progress = Progress(quiet=args.quiet)
+    try:
+        evidence = read(targets, progress.file, progress.bytes)
+    finally:
+        progress.end()
+    evidence = _with_trace(evidence, targets, args)
     setup = Setup(
         model=args.model,
         gpu=args.gpu,
@@ -83,8 +88,6 @@ def picture_of(targets: list[str], args: argparse.Namespace) -> Picture:
     )
     if args.model is not None and Path(args.model).exists():
         evidence = _with_model(evidence, args.model)
-    if not args.quiet and sys.stderr.isatty():
-        print(f"read {len(evidence.files)} files", file=sys.stderr)
     return assess(evidence, setup)
 
 
