@@ -11,6 +11,7 @@ import pytest
 from stepline.cli.diagnose import diagnose_paths
 from stepline.cli.live_arguments import defaults
 from stepline.findings.diagnosis import Diagnosis
+from stepline.report.html import page
 from stepline.report.roofline_chart import roofline_chart
 from tests.captures import DATA, RECORDED
 
@@ -102,3 +103,15 @@ def test_without_a_trace_the_step_alone_stands_under_the_roof():
     assert [point.kind for point in told.roofline.points] == ["step"]
     assert told.roofline.running == told.step.running
     assert diagnose_paths([str(RECORDED / "batch-cap")], defaults(gpu=None, quiet=True)).roofline is None
+
+
+def test_collectives_have_the_latency_of_their_all_reduces_as_floor_and_no_place_on_the_chart():
+    told = diagnose_paths([str(DATA / "h200-live" / "tp2_nop2p")], defaults(quiet=True))
+    found = {point.name: point for point in told.roofline.points}
+    slow = found["communication"]
+    assert slow.ms / slow.floor_ms > 50
+    assert slow.bytes == slow.flops == 0
+    assert "communication" not in [dot.name for dot in roofline_chart(told.roofline).dots]
+    shown = page(told)
+    assert "<code>nvidia-smi topo -p2p r</code>" in shown
+    assert '<th scope="row">communication</th>' in shown

@@ -20,6 +20,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     "gemm": ("attention weights", "dense ffn", "head"),
 }
 """Components of a trace, and the components of the floor that are theirs."""
+COMMUNICATION = "communication"
+"""Its floor is the latency of the step's all-reduces: it reads and multiplies nothing that is counted."""
 
 
 class PartFloor(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,20 +45,28 @@ def part_floors(picture: Picture) -> tuple[PartFloor, ...]:
     floor = picture.floor_at(float(traced.group.batch), picture.floors.used)
     if floor is None:
         return ()
-    found = []
-    for component, names in PARTS.items():
-        busy_ms = traced.group.component_ms(component)
-        parts = [part for part in floor.components if part.name in names]
-        least = PartFloor(
-            component=component,
-            busy_ms=busy_ms,
-            bytes=sum(part.bytes for part in parts),
-            flops=sum(part.flops for part in parts),
-            floor_ms=sum(part.ms for part in parts),
+    found = [
+        PartFloor(
+            component=COMMUNICATION,
+            busy_ms=traced.group.component_ms(COMMUNICATION),
+            bytes=0.0,
+            flops=0.0,
+            floor_ms=floor.collectives.ms,
         )
-        if 0 < least.floor_ms <= busy_ms:
-            found.append(least)
-    return tuple(sorted(found, key=lambda part: -part.busy_ms))
+    ]
+    for component, names in PARTS.items():
+        parts = [part for part in floor.components if part.name in names]
+        found.append(
+            PartFloor(
+                component=component,
+                busy_ms=traced.group.component_ms(component),
+                bytes=sum(part.bytes for part in parts),
+                flops=sum(part.flops for part in parts),
+                floor_ms=sum(part.ms for part in parts),
+            )
+        )
+    told = [part for part in found if 0 < part.floor_ms <= part.busy_ms]
+    return tuple(sorted(told, key=lambda part: -part.busy_ms))
 
 
 def kernel_floor_ms(kernel: TraceKernel, gpu: Gpu) -> float | None:
