@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from stepline.cli import lab_serve, lab_simulated
+from stepline.cli import lab_calibrate, lab_serve, lab_simulated
 from stepline.cli.lab_real import record
 from stepline.errors import UsageError
 from stepline.lab.real import read_matrix, run_matrix
@@ -32,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     faults = verbs.add_parser("faults", help="list the faults that `serve` plants, or the cases of a matrix")
     _matrix(faults, optional=True)
     faults.add_argument("--json", action="store_true", help="as JSON")
+    lab_calibrate.add_arguments(
+        verbs.add_parser("calibrate", help="measure what the GPUs here reach, for the typical line")
+    )
     lab_serve.add_arguments(verbs.add_parser("serve", help="serve a simulated engine with a planted fault"))
 
 
@@ -56,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.lab_verb == "serve":
         return lab_serve.run(args)
+    if args.lab_verb == "calibrate":
+        return lab_calibrate.run(args)
     if args.matrix is None:
         return lab_simulated.list_faults(as_json=args.json)
     if args.matrix == lab_simulated.NAME and args.lab_verb == "run":

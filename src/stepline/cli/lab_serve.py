@@ -12,7 +12,6 @@ from stepline.errors import UnreadableEvidence
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
 from stepline.lab.sim.faults import find_fault
-from stepline.lab.sim.serve import serve_until_stopped
 from stepline.lab.sim.start import start
 
 ENGINES = ("sglang", "vllm")
@@ -50,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
         UsageError: A name is unknown, the model does not fit, or the port is taken.
         UnreadableEvidence: The config file is not JSON.
     """
+    from stepline.lab.sim.serve import serve_until_stopped  # noqa: PLC0415  # uvloop, only to serve
+
     fault, strength = find_fault(args.fault)
     model, config = _model(args.model)
     started = start(

@@ -8,7 +8,6 @@ import sys
 from stepline.errors import UsageError
 from stepline.lab.sim.cases import cases
 from stepline.lab.sim.faults import FAULTS
-from stepline.lab.sim.runner import write_captures
 from stepline.lab.sim.start import ENGINES
 
 NAME = "simulated"
@@ -30,6 +29,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         UsageError: `--only` names no fault and no case.
     """
+    from stepline.lab.sim.runner import write_captures  # noqa: PLC0415  # the HTTP parser, only to simulate
+
     engines = (args.engine,) if args.engine else tuple(ENGINES)
     drawn = list(cases(args.seed, engines=engines, repeats=args.repeats))
     wanted = [case for case in drawn if not args.only or {case.fault, case.name} & set(args.only)]

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from stepline.cli.files import write_text
 from stepline.errors import UnknownFact, UnreadableEvidence, UsageError
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import Gpu, find_gpu
@@ -78,10 +79,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--json", nargs="?", const="-", metavar="FILE", help="write it as JSON; - or nothing for stdout"
     )
     parser.add_argument("--html", metavar="FILE", help="write a page that needs no network")
+    parser.add_argument("--png", metavar="FILE", help="draw step against batch (needs stepline[png])")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the floors; return the exit code."""
+    if args.png:
+        from stepline.cli.roofline_png import check_library  # noqa: PLC0415
+
+        check_library()
     base = roofline(args)
     changed = roofline(_changed(args)) if args.what_if else None
     if args.json:
@@ -90,6 +96,8 @@ def run(args: argparse.Namespace) -> int:
         from stepline.cli.roofline_html import page  # noqa: PLC0415
 
         _write(args.html, page(base, changed, args.what_if))
+    if args.png:
+        _draw(args, base, changed)
     if args.json != "-":
         from stepline.cli.roofline_table import show  # noqa: PLC0415
 
@@ -246,6 +254,17 @@ def _changed(args: argparse.Namespace) -> argparse.Namespace:
     return argparse.Namespace(**values)
 
 
+def _draw(args: argparse.Namespace, base: Roofline, changed: Roofline | None) -> None:
+    from stepline.cli.roofline_png import picture, save  # noqa: PLC0415  # matplotlib, only for pictures
+
+    widest = max(64, *(point.batch for point in base.points))
+    # Three batches to a doubling, so that a curve looks like one.
+    batches = sorted({round(2 ** (step / 3)) for step in range(3 * (widest.bit_length() - 1) + 1)} | {widest})
+    lines = argparse.Namespace(**{**vars(args), "batch": ",".join(map(str, batches))})
+    figure = picture(base, roofline(lines), changed and roofline(_changed(lines)), args.what_if)
+    save(figure, args.png)
+
+
 def _json(base: Roofline, changed: Roofline | None) -> str:
     content: dict[str, Any] = msgspec.to_builtins(base, str_keys=True)
     if changed is not None:
@@ -257,4 +276,4 @@ def _write(target: str, text: str) -> None:
     if target == "-":
         sys.stdout.write(text)
     else:
-        Path(target).write_text(text)
+        write_text(target, text)

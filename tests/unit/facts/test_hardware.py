@@ -1,6 +1,10 @@
+import re
+from pathlib import Path
+
 import pytest
 
 from stepline.errors import UnknownFact
+from stepline.facts import hardware
 from stepline.facts.hardware import all_gpus, find_gpu
 
 
@@ -37,10 +41,27 @@ def test_a_variant_that_is_not_listed_is_never_taken_for_its_sibling() -> None:
         find_gpu("NVIDIA H200 NVL")
 
 
+HEAD = (Path(hardware.__file__).with_name("hardware.toml")).read_text().partition("[[gpu]]")[0]
+_LETTERS = {" ", *re.findall(r"^#   ([A-Z])  \S", HEAD, re.MULTILINE)}
+
+
 def test_every_number_has_a_source() -> None:
     for gpu in all_gpus():
         assert {"memory_bytes", "bandwidth_bytes_s", "peak_bf16", "sms"} <= gpu.sources.keys()
-        assert all(set(source) <= set("SAIRVMDKTP ") for source in gpu.sources.values()), gpu.name
+        assert all(source and set(source) <= _LETTERS for source in gpu.sources.values()), gpu.name
+
+
+def test_a_source_of_driver_memory_names_every_gpu_it_stands_for() -> None:
+    section = re.search(r"^#   M  .*?(?=^#   [A-Z]  )", HEAD, re.MULTILINE | re.DOTALL)
+    assert section is not None
+    for gpu in all_gpus():
+        if gpu.sources["memory_bytes"] == "M":
+            plain = re.sub(
+                r"NVIDIA |AMD Instinct |GeForce |Blackwell | Edition| Workstation| SXM| PCIe| \d0GB",
+                "",
+                gpu.name,
+            )
+            assert plain in section[0], gpu.name
 
 
 def test_figures_are_dense_and_physical() -> None:
