@@ -22,6 +22,8 @@ CAPTURES = {
     "founding-case": RECORDED / "founding-case",
     "healthy": DATA / "h200-sglang" / "healthy",
     "nograph": DATA / "h200-sglang" / "nograph",
+    "eager-kernels": DATA / "h200-live" / "nograph",
+    "two-ranks": DATA / "h200-live" / "tp2_nop2p",
     "kv-splits": DATA / "h200-sglang-2" / "kv_splits1_24k",
 }
 pytestmark = pytest.mark.browser
