@@ -53,7 +53,7 @@ def look(tmp_path_factory, request):
 
     def looking(*pages):
         asked = [node, str(LOOK), chromium, shots, *map(str, pages)]
-        done = subprocess.run(asked, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(asked, cwd=folder, capture_output=True, text=True, timeout=900, check=False)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
