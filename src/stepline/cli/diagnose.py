@@ -1,6 +1,7 @@
 """`stepline diagnose TARGET...`: recorded evidence in, diagnosis out."""
 
 import argparse
+import sys
 from pathlib import Path
 
 import msgspec
