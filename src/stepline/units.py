@@ -43,6 +43,11 @@ def count(value: float) -> str:
     return f"{value:,.0f}"
 
 
+def batch(running: float) -> str:
+    """A running batch: whole where it is whole, a mean to one decimal."""
+    return f"{running:,.1f}".removesuffix(".0")
+
+
 def size(value_bytes: float) -> str:
     """Bytes in decimal units (GB = 1e9 B), as memory bandwidth is counted."""
     for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):

@@ -22,6 +22,8 @@ CAPTURES = {
     "founding-case": RECORDED / "founding-case",
     "healthy": DATA / "h200-sglang" / "healthy",
     "nograph": DATA / "h200-sglang" / "nograph",
+    "eager-kernels": DATA / "h200-live" / "nograph",
+    "two-ranks": DATA / "h200-live" / "tp2_nop2p",
     "kv-splits": DATA / "h200-sglang-2" / "kv_splits1_24k",
 }
 pytestmark = pytest.mark.browser
@@ -51,7 +53,7 @@ def look(tmp_path_factory, request):
 
     def looking(*pages):
         asked = [node, str(LOOK), chromium, shots, *map(str, pages)]
-        done = subprocess.run(asked, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(asked, cwd=folder, capture_output=True, text=True, timeout=900, check=False)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

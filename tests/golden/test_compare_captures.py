@@ -11,11 +11,13 @@ import pytest
 from stepline.cli.diagnose import picture_of
 from stepline.errors import UsageError
 from stepline.findings.compare import compare
+from stepline.findings.ledger import ledger
 from stepline.model.assess import assess
 from stepline.model.picture import Picture, Setup
 from stepline.model.rate_pairs import rate_pairs
 from stepline.model.ratio import RUN_SPREAD
 from stepline.sources.read import read
+from tests.schemas import follow_schema
 
 DATA = Path(__file__).parents[1] / "data"
 TWINS = DATA / "h200-sglang-2"
@@ -52,6 +54,8 @@ def test_a_fault_removed_is_better_and_a_fault_planted_worse(name):
     fault, twin = [capture(name)], [capture(twin_of(name))]
     removed, planted = compare(fault, twin), compare(twin, fault)
     assert (removed.verdict, planted.verdict) == ("better", "worse")
+    follow_schema(removed)
+    follow_schema(planted)
     heaviest = max((line for line in removed.lines if line.measure == "rate"), key=lambda line: line.level)
     heaviest = [x for x in removed.lines if x.measure == "rate" and x.level == heaviest.level][-1]
     assert heaviest.speedup == pytest.approx(gain, rel=0.01)
@@ -148,6 +152,7 @@ def founding(tmp_path_factory):
 
 def test_the_founding_case_is_better_on_decode_windows(founding):
     result = compare([founding[0]], [founding[1]])
+    follow_schema(result)
     assert result.verdict == "better"
     lines = {line.at: line for line in result.lines}
     assert all(line.instrument.startswith("decode windows") for line in lines.values())
@@ -182,3 +187,11 @@ def test_an_unsteady_server_against_itself_is_inconclusive():
     assert result.verdict == "inconclusive"
     assert result.more_runs is None  # windows of a level scatter by 8 to 18 %: no hundred runs would do
     assert "anywhere from 0.7" in result.sentence
+
+
+def test_the_ledger_of_every_twin_follows_its_schema():
+    names = sorted({*FAULTS, *map(twin_of, FAULTS)})
+    found = ledger([(name, capture(name)) for name in names], [])
+    follow_schema(found)
+    assert len(found.entries) >= 5
+    assert {cause.code for cause in found.confirmed} >= {"S202"}

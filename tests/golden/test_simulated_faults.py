@@ -14,6 +14,8 @@ from stepline.evidence.run import Run
 from stepline.findings.diagnosis import Diagnosis
 from stepline.lab.sim.capture import write_capture
 from stepline.lab.sim.cases import Case, cases
+from stepline.lab.sim.faults import FAULTS
+from tests.schemas import follow_schema
 
 SEED = 20260101
 FOUND = {
@@ -55,7 +57,9 @@ def diagnosed(one: Case, out: Path) -> tuple[Run, Diagnosis]:
     write_capture(one, out)
     label = tomllib.loads((out / one.name / "case.toml").read_text())
     run = stepline.read([out / one.name / name for name in label["data"]["files"]])
-    return run, stepline.diagnose(run, gpu=one.gpu, tp=one.tp)
+    told = stepline.diagnose(run, gpu=one.gpu, tp=one.tp)
+    follow_schema(told)
+    return run, told
 
 
 @pytest.mark.parametrize(
@@ -84,3 +88,14 @@ def test_a_fault_that_costs_nothing_is_not_expected(tmp_path: Path) -> None:
     truth = write_capture(weak[0], tmp_path)
     costs = truth.tok_s < 0.9 * truth.twin_tok_s
     assert bool(truth.expected) == costs
+
+
+REST = [fault for fault in FAULTS if fault.name not in {*FOUND["sglang"], *SPARED}]
+
+
+@pytest.mark.parametrize("fault", REST, ids=lambda fault: fault.name)
+def test_what_is_not_found_yet_is_still_answered_in_full(fault, tmp_path: Path) -> None:
+    """With the tests above, every kind of fault is told as its schema says."""
+    run, told = diagnosed(case("sglang", fault.name, fault.strengths[-1]), tmp_path)
+    assert not run.doubts
+    assert told.conclusive

@@ -17,3 +17,7 @@ def test_missing_number_is_not_zero():
 
 def test_sizes_are_decimal():
     assert units.size(159.6e9) == "160 GB"
+
+
+def test_a_batch_is_whole_or_a_mean_to_one_decimal():
+    assert [units.batch(value) for value in (8, 58.5045, 47.99, 2048.0)] == ["8", "58.5", "48", "2,048"]

@@ -9,6 +9,7 @@ import msgspec
 from stepline.cli.calibration_file import add_calibration_argument, load
 from stepline.cli.live_arguments import add_live_arguments, add_restart_arguments
 from stepline.cli.output import add_output_arguments, check_output, deliver
+from stepline.cli.progress import Progress
 from stepline.cli.teller import Teller
 from stepline.errors import SteplineError, UsageError
 from stepline.evidence.run import ReadingDoubt, Run
@@ -89,7 +90,12 @@ def diagnose_paths(targets: list[str], args: argparse.Namespace) -> Diagnosis:
 
 def picture_of(targets: list[str], args: argparse.Namespace) -> Picture:
     """Everything that files and folders say, as rules see it."""
-    evidence = _with_trace(read(targets), targets, args)
+    progress = Progress(quiet=args.quiet)
+    try:
+        evidence = read(targets, progress.file, progress.bytes)
+    finally:
+        progress.end()
+    evidence = _with_trace(evidence, targets, args)
     setup = Setup(
         model=args.model,
         gpu=args.gpu,
@@ -102,8 +108,6 @@ def picture_of(targets: list[str], args: argparse.Namespace) -> Picture:
     )
     if args.model is not None and Path(args.model).exists():
         evidence = _with_model(evidence, args.model)
-    if not args.quiet and sys.stderr.isatty():
-        print(f"read {len(evidence.files)} files", file=sys.stderr)
     picture = assess(evidence, setup)
     _check_calibration(picture, args)
     return picture

@@ -5,6 +5,7 @@ import inspect
 import json
 import sys
 
+from stepline.findings.outcome import Rule
 from stepline.findings.registry import RULES, find_rule
 
 
@@ -17,28 +18,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print one page, or the list of rules."""
     if args.code is None:
-        rows = [{"code": rule.code, "name": rule.codename, "since": rule.since} for rule in RULES]
+        rows = [_row(rule) for rule in RULES]
         text = "\n".join(f"{row['code']}  {row['name']}" for row in rows)
         sys.stdout.write((json.dumps(rows, indent=2) if args.json else text) + "\n")
         return 0
     rule = find_rule(args.code)
-    page = inspect.getdoc(inspect.getmodule(rule.check)) or ""
     if args.json:
-        sections = _sections(page)
-        document = {"code": rule.code, "name": rule.codename, "since": rule.since, "sections": sections}
+        document = {**_row(rule), "sections": sections(page_of(rule))}
         sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
-        sys.stdout.write(page + "\n")
+        sys.stdout.write(page_of(rule) + "\n")
     return 0
 
 
-def _sections(page: str) -> dict[str, str]:
-    sections: dict[str, str] = {}
+def _row(rule: Rule) -> dict[str, str | bool]:
+    return {
+        "code": rule.code,
+        "name": rule.codename,
+        "since": rule.since,
+        "makes_notes_only": not rule.proven,
+    }
+
+
+def page_of(rule: Rule) -> str:
+    """The docstring of a rule's module."""
+    return inspect.getdoc(inspect.getmodule(rule.check)) or ""
+
+
+def sections(page: str) -> dict[str, str]:
+    """Heading to text, each text as one line."""
+    found: dict[str, str] = {}
     heading = ""
     for line in page.splitlines()[1:]:
         if line and not line.startswith(" ") and line.endswith(":"):
             heading = line[:-1]
-            sections[heading] = ""
+            found[heading] = ""
         elif heading and line.strip():
-            sections[heading] = f"{sections[heading]} {line.strip()}".strip()
-    return sections
+            found[heading] = f"{found[heading]} {line.strip()}".strip()
+    return found

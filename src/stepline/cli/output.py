@@ -17,7 +17,13 @@ ANY_FINDING = ("confirmed", "suspected")
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     """Options that every command with a diagnosis shares."""
-    parser.add_argument("--json", metavar="FILE", help="write the diagnosis as JSON, - for stdout")
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="write the diagnosis as JSON; - or nothing for stdout",
+    )
     parser.add_argument(
         "--html", metavar="FILE", help="write the diagnosis as one page that needs no network"
     )

@@ -16,7 +16,13 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 def add_result_arguments(parser: argparse.ArgumentParser, *, as_json: str, as_markdown: str) -> None:
     """`--json`, `--md` and `--quiet`, with what the first two write."""
-    parser.add_argument("--json", metavar="FILE", help=f"write {as_json} as JSON, - for stdout")
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help=f"write {as_json} as JSON; - or nothing for stdout",
+    )
     parser.add_argument("--md", metavar="FILE", help=f"write it as {as_markdown}, - for stdout")
     parser.add_argument(
         "--quiet", action="store_true", help="no progress and no report, only files asked for"

@@ -79,7 +79,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--what-if", action="append", default=[], metavar="KEY=VALUE", help="any option, changed"
     )
-    parser.add_argument("--json", metavar="FILE", help="write JSON there, - for stdout")
+    parser.add_argument(
+        "--json", nargs="?", const="-", metavar="FILE", help="write it as JSON; - or nothing for stdout"
+    )
     parser.add_argument("--html", metavar="FILE", help="write a page that needs no network")
     parser.add_argument("--png", metavar="FILE", help="draw step against batch (needs stepline[png])")
 

@@ -25,7 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only", default="", metavar="NN,NN", help="cases whose folder begins with one of these"
     )
-    parser.add_argument("--json", metavar="FILE", help="write scores and answers as JSON, - for stdout")
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="write scores and answers as JSON; - or nothing for stdout",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

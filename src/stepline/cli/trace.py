@@ -32,7 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--top", type=int, default=12, metavar="K", help="kernels shown (default %(default)s)"
     )
-    parser.add_argument("--json", metavar="FILE", help="write the summary as JSON; - for stdout")
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="write the summary as JSON; - or nothing for stdout",
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
 

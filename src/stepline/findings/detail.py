@@ -1,5 +1,7 @@
 """What only a long report shows, as data: kernels, levels, levers tried, and the load over time. All bounded."""
 
+from typing import Literal
+
 import msgspec
 
 
@@ -14,6 +16,33 @@ class KernelView(msgspec.Struct, frozen=True, kw_only=True):
     context_shaped: bool
     """True when its grid follows the configured context."""
     site: str | None
+    bytes_s: float | None
+    """Operands over time; null where the trace holds no shapes, as in replays of CUDA graphs."""
+    flop_s: float | None
+    floor_ms: float | None
+    """Per step, of its operands; null without shapes, or where they came from a cache."""
+
+
+class RooflinePoint(msgspec.Struct, frozen=True, kw_only=True):
+    """What one piece of the step must read and multiply, beside the time it took and the least it could take."""
+
+    name: str
+    kind: Literal["step", "part", "kernel"]
+    bytes: float
+    flops: float
+    ms: float
+    floor_ms: float
+
+
+class RooflineView(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU's roof and where the decode step stands under it; all figures are of one step on one GPU."""
+
+    running: float
+    bandwidth_bytes_s: float
+    peak_flop_s: dict[str, float]
+    """By the types that the model's products can run in."""
+    points: tuple[RooflinePoint, ...]
+    """The step, then the parts of a traced step, then kernels of known operands."""
 
 
 class LevelView(msgspec.Struct, frozen=True, kw_only=True):

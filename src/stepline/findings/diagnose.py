@@ -7,6 +7,7 @@ from stepline.findings import diagnosis as view
 from stepline.findings import tables
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Rule
 from stepline.findings.registry import RULES
+from stepline.findings.roofline_view import roofline
 from stepline.findings.timeline import timeline
 from stepline.findings.tried import with_trials
 from stepline.model.assess import law_or_none
@@ -19,6 +20,7 @@ from stepline.model.points import SAME_CONTEXT
 from stepline.model.scrapes import over_recording
 from stepline.model.tensor import tensor_statement
 from stepline.model.traced import TracedStep
+from stepline.model.traced_floors import part_floors
 from stepline.model.windows import DecodeWindow
 
 WORTH = 0.1
@@ -72,6 +74,7 @@ def diagnose(picture: Picture) -> view.Diagnosis:
             if isinstance(answer, CannotTell)
         ),
         doubts=tuple(view.Doubt(topic=doubt.topic, text=doubt.text) for doubt in picture.doubts),
+        roofline=roofline(picture),
         kernels=tables.kernels(picture),
         levels=tables.levels(picture),
         levers=tables.levers(picture),
@@ -148,7 +151,7 @@ def _verdict(findings: tuple[view.Finding, ...], picture: Picture) -> str:
     step = picture.step
     if step is None:
         return "too little was recorded for a verdict: no decode step could be measured"
-    took = f"a decode step takes {units.ms(step.measured_ms)} at {step.running:g} running"
+    took = f"a decode step takes {units.ms(step.measured_ms)} at {units.batch(step.running)} running"
     if picture.gap is None:
         return f"no cause found; {took}, and without a floor nobody can say whether that is slow"
     return f"no cause found; {took}, {units.times(picture.gap)} its floor"
@@ -321,7 +324,7 @@ def _accounting(picture: Picture) -> tuple[view.AccountingLine, ...]:
     """The step by component: as a trace measured it where there is one, else the floors alone."""
     traced = picture.traced
     if traced is not None and traced.wall_ms is not None:
-        return _traced_accounting(traced, traced.wall_ms)
+        return _traced_accounting(picture, traced, traced.wall_ms)
     step, floors = picture.step, picture.floors
     if step is None or floors is None:
         return ()
@@ -354,14 +357,17 @@ def _accounting(picture: Picture) -> tuple[view.AccountingLine, ...]:
     return tuple(lines)
 
 
-def _traced_accounting(traced: TracedStep, wall_ms: float) -> tuple[view.AccountingLine, ...]:
+def _traced_accounting(
+    picture: Picture, traced: TracedStep, wall_ms: float
+) -> tuple[view.AccountingLine, ...]:
     """Busy by component from the trace and the host's part of the unprofiled wall; the lines sum to the wall."""
     group = traced.group
+    least = {part.component: part.floor_ms for part in part_floors(picture)}
     lines = [
         view.AccountingLine(
             component=part.component,
             measured_ms=part.busy_ms,
-            floor_ms=None,
+            floor_ms=least.get(part.component),
             evidence=f"GPU busy in the trace, {part.kernels:.0f} kernels a step",
         )
         for part in sorted(group.components, key=lambda part: -part.busy_ms)

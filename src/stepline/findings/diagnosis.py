@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from stepline.findings.detail import KernelView, LevelView, LeverView, Timeline
+from stepline.findings.detail import KernelView, LevelView, LeverView, RooflineView, Timeline
 from stepline.findings.outcome import Gain, Proof, Rival, RuledOut, Status, Try
 
 SCHEMA_VERSION = 1
@@ -238,6 +238,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     clear: tuple[ClearView, ...]
     cannot_tell: tuple[CannotTellView, ...]
     doubts: tuple[Doubt, ...]
+    roofline: RooflineView | None
     kernels: tuple[KernelView, ...]
     levels: tuple[LevelView, ...]
     levers: tuple[LeverView, ...]

@@ -3,6 +3,7 @@
 from stepline.facts.levers import find_lever
 from stepline.findings.detail import KernelView, LevelView, LeverView
 from stepline.model.picture import Picture
+from stepline.model.traced_floors import kernel_floor_ms
 
 MAX_KERNELS = 12
 MAX_LEVERS = 40
@@ -14,6 +15,7 @@ def kernels(picture: Picture) -> tuple[KernelView, ...]:
     """The dearest kernels of the traced decode step."""
     if picture.traced is None:
         return ()
+    gpu = picture.target.gpu
     return tuple(
         KernelView(
             name=kernel.name if len(kernel.name) <= KERNEL_NAME else f"{kernel.name[:KERNEL_NAME]}…",
@@ -22,6 +24,9 @@ def kernels(picture: Picture) -> tuple[KernelView, ...]:
             per_step=kernel.per_step,
             context_shaped=kernel.context_multiple is not None,
             site=kernel.site,
+            bytes_s=kernel.byte_s,
+            flop_s=kernel.flop_s,
+            floor_ms=None if gpu is None else kernel_floor_ms(kernel, gpu),
         )
         for kernel in picture.traced.group.top[:MAX_KERNELS]
     )

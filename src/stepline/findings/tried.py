@@ -67,7 +67,9 @@ def _confirmed(trial: LeverTrial, answer: Outcome) -> Fired:
             *(known.ruled_out if known else ()),
         ),
         tries=known.tries if known else (),
-        proof=known.proof if known else Proof("diagnose two captures, the two arms recorded again", 60.0),
+        proof=known.proof
+        if known
+        else Proof("stepline compare BEFORE AFTER, the two arms recorded again", 60.0),
     )
 
 

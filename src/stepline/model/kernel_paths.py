@@ -93,11 +93,16 @@ class WideProducts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wide_products(group: StepGroup) -> WideProducts:
-    """Products of weights that run in fp32 or tf32, by the kernels' names."""
-    rows = [kernel for kernel in group.top if kernel.component in MATRICES and kernel.dtype in WIDE]
+    """Products of weights that run in fp32 or tf32, by the kernels' names.
+
+    Products sized by the configured context are none of weights, and have a cause of their own (K401).
+    """
+    products = [kernel for kernel in group.top if kernel.component in MATRICES]
+    sized_ms = sum(kernel.busy_ms for kernel in products if kernel.context_multiple is not None)
+    rows = [kernel for kernel in products if kernel.dtype in WIDE and kernel.context_multiple is None]
     return WideProducts(
         wide_ms=sum(kernel.busy_ms for kernel in rows),
-        matrices_ms=sum(group.component_ms(name) for name in MATRICES),
+        matrices_ms=sum(group.component_ms(name) for name in MATRICES) - sized_ms,
         dearest=max(((kernel.busy_ms, kernel.name) for kernel in rows), default=(0.0, ""))[1],
     )
 

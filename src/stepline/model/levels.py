@@ -248,6 +248,10 @@ def _routes(
         )
     if level.decoding is None and tok_s is not None and level.tpot_ms is not None:
         running = tok_s * level.tpot_ms / 1000
+        if (
+            level.concurrency
+        ):  # a mean over the few requests that ended may overshoot what the client holds open
+            running = min(running, level.concurrency)
         routes.append(BatchRoute(route="rate × time per token", running=running, origin=level.origin))
     return tuple(routes)
 

@@ -85,14 +85,18 @@ def law_chart(step: StepView) -> LawChart | None:
         x_ticks=tuple(Tick(x.place(n), f"{n:g}") for n in batches),
         y_ticks=tuple(Tick(y.place(value), f"{value:g}") for value in tops),
         dots=tuple(
-            Dot(x.place(p.running), y.place(p.step_ms), f"{p.running:g} running: {units.ms(p.step_ms)}")
+            Dot(
+                x.place(p.running),
+                y.place(p.step_ms),
+                f"{units.batch(p.running)} running: {units.ms(p.step_ms)}",
+            )
             for p in law.points
         ),
         line=path(fitted) if fitted else None,
         band=path([*upper, *reversed(lower)]) + "Z" if banded else None,
         floor=path(floor) if floor else None,
         summary="Step time over the running batch: "
-        + ", ".join(f"{units.ms(p.step_ms)} at {p.running:g}" for p in law.points[:12]),
+        + ", ".join(f"{units.ms(p.step_ms)} at {units.batch(p.running)}" for p in law.points[:12]),
     )
 
 

@@ -43,7 +43,8 @@ def draw(result: Comparison, stream: IO[str], *, width: int | None = None) -> No
 def _server(result: Comparison) -> str:
     target = result.before.target
     engine = " ".join(part for part in (target.engine, target.version) if part)
-    runs = f"{len(result.before.runs)} run before, {len(result.after.runs)} after"
+    before, after = len(result.before.runs), len(result.after.runs)
+    runs = f"{before} {'run' if before == 1 else 'runs'} before, {after} after"
     order = "" if result.order is None or len(result.order) < 3 else f" (in time {result.order})"
     parts = (
         engine or "engine not known",

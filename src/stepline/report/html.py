@@ -13,6 +13,8 @@ from stepline.findings.detail import Timeline
 from stepline.findings.diagnosis import Diagnosis
 from stepline.report import charts, lines
 from stepline.report.bounded import bounded
+from stepline.report.roofline_chart import HEIGHT as ROOF_HEIGHT
+from stepline.report.roofline_chart import roofline_chart
 from stepline.report.waterfall import waterfall
 
 LARGEST = 1_500_000
@@ -44,6 +46,7 @@ def _render(diagnosis: Diagnosis) -> str:
         size=units.size,
         count=units.count,
         plain=lambda value: f"{value:,.10g}",
+        batch=units.batch,
     )
     step, timeline = diagnosis.step, diagnosis.timeline
     return environment.get_template("report.html").render(
@@ -53,6 +56,8 @@ def _render(diagnosis: Diagnosis) -> str:
         waterfall=waterfall(diagnosis),
         law=None if step is None else charts.law_chart(step),
         law_size=(charts.WIDTH, charts.LAW_HEIGHT),
+        roof=None if diagnosis.roofline is None else roofline_chart(diagnosis.roofline),
+        roof_size=(charts.WIDTH, ROOF_HEIGHT),
         series=() if timeline is None else charts.series_charts(timeline),
         series_size=(charts.WIDTH, charts.SERIES_HEIGHT),
         moments=() if timeline is None else tuple(_moments(timeline)),

@@ -33,7 +33,7 @@ def facts(diagnosis: Diagnosis) -> Iterable[tuple[str, str]]:
         offered = f"{load.concurrency:g} streams offered, " if load.concurrency is not None else ""
         queued = "queue not known" if load.queued is None else f"{load.queued:g} queued"
         rate = "" if load.tok_s is None else f", {units.tok_s(load.tok_s)}"
-        yield "Load", f"{offered}{load.running:.3g} running, {queued}{rate}"
+        yield "Load", f"{offered}{units.batch(load.running)} running, {queued}{rate}"
     if step is not None:
         yield "Step", step_line(step)
         yield "Law", law_line(step.law)
@@ -55,7 +55,7 @@ def facts(diagnosis: Diagnosis) -> Iterable[tuple[str, str]]:
 
 def step_line(step: StepView) -> str:
     """The measured step beside its floor."""
-    line = f"{units.ms(step.measured_ms)} at {step.running:g} running ({step.instrument})"
+    line = f"{units.ms(step.measured_ms)} at {units.batch(step.running)} running ({step.instrument})"
     floor = step.floor
     if floor is None:
         return f"{line} · floor not known{'' if step.floor_missing is None else f': {step.floor_missing}'}"
@@ -84,6 +84,19 @@ def law_line(law: LawView) -> str:
     if law.expected_per_request_ms is not None:
         expected = f" · floor grows {units.ms(law.expected_per_request_ms)} a request"
     return f"step = {units.fmt(law.fixed_ms or 0)} {slope} N ms{ceiling}{expected}"
+
+
+def kernel_floors(diagnosis: Diagnosis) -> str:
+    """Why some kernels have a floor of their own and others have none."""
+    if any(kernel.bytes_s is not None for kernel in diagnosis.kernels):
+        return (
+            "A floor and a rate need the shapes of a kernel's operands; where the rate is above memory's, what it read "
+            "came from a cache and there is no floor."
+        )
+    return (
+        "No kernel has a floor of its own: the trace holds no shapes of operands, as in replays of CUDA graphs. "
+        "The parts of the step have theirs above."
+    )
 
 
 def worth(finding: Finding) -> str:

@@ -94,7 +94,7 @@ def _law(diagnosis: Diagnosis) -> Iterable[str]:
     law = None if diagnosis.step is None else diagnosis.step.law
     if law is None or not law.points:
         return ()
-    rows = ((f"{point.running:g}", units.ms(point.step_ms), str(point.windows)) for point in law.points)
+    rows = ((units.batch(point.running), units.ms(point.step_ms), str(point.windows)) for point in law.points)
     return _table(("running", "step", "windows"), rows)
 
 

@@ -46,3 +46,30 @@ def runs(values: Sequence[float | None], bridge: int) -> list[list[tuple[int, fl
         else:
             stretches.append([(index, value)])
     return stretches
+
+
+class LogAxis(msgspec.Struct, frozen=True):
+    """Values from `low` to `high`, both powers of ten, each decade as long as the next."""
+
+    low: float
+    high: float
+    at_low: float
+    at_high: float
+
+    def place(self, value: float) -> float:
+        """The pixel of a value, to a tenth."""
+        share = math.log(value / self.low) / math.log(self.high / self.low)
+        return round(self.at_low + (self.at_high - self.at_low) * share, 1)
+
+    def decades(self, most: int = 8) -> tuple[float, ...]:
+        """Powers of ten from `low` to `high`, every second or third one where they are more than `most`."""
+        first, last = round(math.log10(self.low)), round(math.log10(self.high))
+        return tuple(10.0**power for power in range(first, last + 1, math.ceil((last - first + 1) / most)))
+
+
+def spread(places: Sequence[float], apart: float) -> list[float]:
+    """The same places, in the same order, moved down just so far that no two are closer than `apart`."""
+    moved, last = list(places), -math.inf
+    for index in sorted(range(len(places)), key=places.__getitem__):
+        moved[index] = last = max(places[index], last + apart)
+    return moved

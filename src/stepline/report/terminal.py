@@ -59,7 +59,9 @@ def _facts(console: "Console", diagnosis: Diagnosis) -> None:
 
 def _points_line(law: LawView) -> str:
     shown = law.points[:12]
-    points = " ".join(f"{point.running:g}→{units.fmt(point.step_ms)} ({point.windows})" for point in shown)
+    points = " ".join(
+        f"{units.batch(point.running)}→{units.fmt(point.step_ms)} ({point.windows})" for point in shown
+    )
     drawn = f"{sparkline([point.step_ms for point in shown])} " if len(shown) > 2 else ""
     return f"{drawn}N→ms (windows): {points}"
 

@@ -23,6 +23,8 @@ class Bar(msgspec.Struct, frozen=True):
     kind: Kind
     left: float
     width: float
+    least: float | None = None
+    """Width of the part's own floor inside the bar."""
 
 
 class Waterfall(msgspec.Struct, frozen=True):
@@ -55,9 +57,9 @@ def waterfall(diagnosis: Diagnosis) -> Waterfall | None:
     scale = max(wall_ms, sum(ms for _, ms, kind in rows if kind in ("part", "gap") and ms > 0), floor_ms or 0)
     told = "" if floor_ms is None else f", its floor {units.ms(floor_ms)}"
     return Waterfall(
-        title=f"Where the {units.ms(wall_ms)} of a decode step at {running:g} running go",
-        summary=f"The step takes {units.ms(wall_ms)}{told}{_elsewhere(diagnosis, running)}.",
-        bars=tuple(_bars(rows, scale, stacked_floor=not measured)),
+        title=f"Where the {units.ms(wall_ms)} of a decode step at {units.batch(running)} running go",
+        summary=f"The step takes {units.ms(wall_ms)}{told}{_elsewhere(diagnosis, running)}.{_below_zero(rows)}",
+        bars=tuple(_bars(rows, scale, _floors(diagnosis), stacked_floor=not measured)),
         floor_at=None if floor_ms is None else round(100 * floor_ms / scale, 2),
     )
 
@@ -67,7 +69,23 @@ def _elsewhere(diagnosis: Diagnosis, running: float) -> str:
     step = diagnosis.step
     if step is None or step.running == running:
         return ""
-    return f"; the load runs {step.running:g}, where it takes {units.ms(step.measured_ms)}"
+    return f"; the load runs {units.batch(step.running)}, where it takes {units.ms(step.measured_ms)}"
+
+
+def _below_zero(rows: "list[Row]") -> str:
+    """What a gap below zero means."""
+    if all(ms >= 0 for _, ms, kind in rows if kind == "gap"):
+        return ""
+    return " Below zero: under the profiler the GPU worked a little longer than the step takes without it."
+
+
+def _floors(diagnosis: Diagnosis) -> dict[str, float]:
+    """Floors of the parts that were measured."""
+    return {
+        line.component: line.floor_ms
+        for line in diagnosis.accounting
+        if line.measured_ms is not None and line.floor_ms is not None
+    }
 
 
 Row = tuple[str, float, Kind]
@@ -93,7 +111,7 @@ def _rows(accounting: tuple[AccountingLine, ...], wall_ms: float) -> list[Row]:
     return rows
 
 
-def _bars(rows: list[Row], scale: float, *, stacked_floor: bool) -> list[Bar]:
+def _bars(rows: list[Row], scale: float, floors: dict[str, float], *, stacked_floor: bool) -> list[Bar]:
     bars, end = [], 0.0
     for label, ms, kind in rows:
         stands_alone = kind == "total" or (kind == "floor" and not stacked_floor)
@@ -102,5 +120,6 @@ def _bars(rows: list[Row], scale: float, *, stacked_floor: bool) -> list[Bar]:
             end += ms
         left = 100 * max(0.0, start) / scale
         width = min(100 - left, 100 * abs(ms) / scale)
-        bars.append(Bar(label, ms, units.ms(ms), kind, round(left, 2), round(width, 2)))
+        least = None if label not in floors else round(100 * floors[label] / scale, 2)
+        bars.append(Bar(label, ms, units.ms(ms), kind, round(left, 2), round(width, 2), least))
     return bars

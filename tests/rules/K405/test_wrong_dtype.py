@@ -45,6 +45,15 @@ def test_wide_products_of_attention_are_not_the_weights():
     assert isinstance(check("K405", running(*rows)), Clear)
 
 
+def test_wide_products_of_the_configured_context_are_not_the_weights():
+    sized = Kernel(name=SGEMM, busy_ms=9.0, context_multiple=16.0)
+    answer = check("K405", running(Kernel(name=NVJET, busy_ms=3.0), sized))
+    assert isinstance(answer, Clear)
+    mixed = check("K405", running(Kernel(name=NVJET, busy_ms=3.0), WIDE, sized))
+    assert isinstance(mixed, Fired)
+    assert "10.6 ms of 13.6 ms matrix time" in mixed.evidence[0].text
+
+
 def test_no_gain_is_claimed_without_an_unprofiled_step():
     assert check("K405", running(WIDE, REST)).gain is None
     assert check("K405", running(WIDE, REST, step_ms=12.1, measured_at=8)).gain is None

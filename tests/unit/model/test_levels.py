@@ -47,6 +47,10 @@ def test_the_batch_by_rate_and_time_per_token():
     assert 7.4 < route.running < 7.5
 
 
+def test_no_more_run_than_the_client_holds_open():
+    assert _one(level(48, 192, 304.7, 438)).running.running == 48
+
+
 def test_the_log_outweighs_the_clients_arithmetic():
     run = server([Stage(running=8, step_ms=5.1, queued=56)], levels=[level(64, 1465, 5.1, 4945)])
     matched = picture(run).levels[0]

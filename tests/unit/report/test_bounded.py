@@ -25,7 +25,8 @@ def _worst(value):
         return "&" * (2 * TEXT)
     if isinstance(value, dict):
         return {
-            key: content if key in ("status", "used") else _worst(content) for key, content in value.items()
+            key: content if key in ("status", "used", "kind") else _worst(content)
+            for key, content in value.items()
         }
     if isinstance(value, list | tuple):
         return [_worst(value[0])] * (10 * ITEMS) if value else []

@@ -5,7 +5,7 @@ import pytest
 from stepline.findings.detail import Series, Timeline, TimelineMark
 from stepline.findings.diagnosis import Accounted, AccountingLine, LawCurvePoint, LawPointView, LawView, Span
 from stepline.report.charts import law_chart, series_charts
-from stepline.report.scale import Axis, runs, ticks
+from stepline.report.scale import Axis, LogAxis, runs, spread, ticks
 from stepline.report.terminal import sparkline
 from stepline.report.waterfall import waterfall
 
@@ -138,3 +138,27 @@ def test_a_flat_law_looks_flat_and_a_steep_one_steep():
     assert sparkline([4.97, 5.0, 5.09]) == "███"
     assert sparkline([2.8, 7.9, 13.5, 25.1]) == "▁▃▄█"
     assert sparkline([0.0]) == ""
+
+
+def test_places_too_close_are_moved_apart_and_keep_their_order():
+    assert spread([50, 10, 12, 48], 10) == [58, 10, 20, 48]
+    assert spread([], 10) == []
+
+
+def test_a_logarithmic_axis_gives_each_decade_the_same_length():
+    axis = LogAxis(1.0, 1e4, 0.0, 400.0)
+    assert [axis.place(value) for value in (1, 10, 100, 1e4)] == [0, 100, 200, 400]
+    assert axis.decades() == (1, 10, 100, 1000, 1e4)
+    assert LogAxis(1.0, 1e12, 0, 1).decades(4) == (1, 1e4, 1e8, 1e12)
+
+
+def test_a_part_shows_its_own_floor_inside_its_bar():
+    fall = _fall([_line("gemm", 6.0, 3.0), _line("norm", 2.0), _line("host gap", 2.0)], 10.0, 4.0)
+    bars = {bar.label: bar for bar in fall.bars}
+    assert bars["gemm"].least == 30
+    assert bars["norm"].least is None
+
+
+def test_a_gap_below_zero_is_explained():
+    assert "under the profiler" in _fall([_line("gemm", 11.0), _line("host gap", -1.0)], 10.0, 1.0).summary
+    assert "under the profiler" not in _fall([_line("gemm", 9.0), _line("host gap", 1.0)], 10.0, 1.0).summary

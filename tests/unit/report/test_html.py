@@ -87,7 +87,7 @@ def test_too_little_evidence_makes_a_page_all_the_same(tmp_path):
 def test_no_template_turns_escaping_off():
     folder = resources.files("stepline.report").joinpath("templates")
     texts = [path.read_text() for path in folder.iterdir()]
-    assert len(texts) == 3
+    assert len(texts) == 4
     assert not [text for text in texts if re.search(r"\|\s*safe|autoescape|Markup", text)]
 
 

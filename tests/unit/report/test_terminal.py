@@ -28,9 +28,9 @@ def _screen(folder, **setup):
     ("folder", "cause", "cost", "proof", "following"),
     [
         (RECORDED / "batch-cap", "A cap holds the batch at 8", "+5,407 tok/s", "8 requests run while 16 and 64",
-         ("try raise the cap", "prove diagnose two captures")),
+         ("try raise the cap", "prove stepline compare BEFORE AFTER")),
         (DATA / "h200-sglang" / "nograph", "Decode runs without CUDA graphs", "+3,755 tok/s", "905 decode passes",
-         ("try remove --disable-cuda-graph", "prove diagnose two captures")),
+         ("try remove --disable-cuda-graph", "prove stepline compare BEFORE AFTER")),
         (RECORDED / "founding-case", "as work over the configured context", "+11,723 tok/s", "the step grows by 0.71",
          ("try lower the configured context", "prove")),
     ],

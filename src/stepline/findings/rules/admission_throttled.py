@@ -93,7 +93,7 @@ def _fired(picture: Picture, limit: RunningLimit, usage: float) -> Fired:
                 "a restart; requests may be retracted",
             ),
         ),
-        proof=Proof("diagnose two captures, recorded with the present and a bolder admission", 60.0),
+        proof=Proof("stepline compare BEFORE AFTER, recorded with the present and a bolder admission", 60.0),
     )
 
 

@@ -124,7 +124,7 @@ def _fired(picture: Picture, limit: RunningLimit) -> Fired:
                 "a restart; more KV memory in use; each request may decode slower while all finish sooner",
             ),
         ),
-        proof=Proof("diagnose two captures, recorded with the cap as it is and raised", 60.0),
+        proof=Proof("stepline compare BEFORE AFTER, recorded with the cap as it is and raised", 60.0),
     )
 
 

@@ -116,7 +116,7 @@ def _fired(picture: Picture, comm: Communication, floor_ms: float, source: str) 
             ),
             Try("run more replicas of fewer GPUs", "a restart; each replica's KV pool is smaller"),
         ),
-        proof=Proof("diagnose two captures, recorded with either all-reduce", 60.0),
+        proof=Proof("stepline compare BEFORE AFTER, recorded with either all-reduce", 60.0),
     )
 
 

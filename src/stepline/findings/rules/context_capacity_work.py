@@ -178,6 +178,6 @@ _TRIES = (
         "a restart; longer requests are refused",
     ),
 )
-_PROOF = Proof("diagnose two captures, recorded at the present and at a lowered context length", 60.0)
+_PROOF = Proof("stepline compare BEFORE AFTER, recorded at the present and at a lowered context length", 60.0)
 
 RULE = Rule("K401", "context-capacity-work", "0.1.0", check)

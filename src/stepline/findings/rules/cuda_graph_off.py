@@ -128,7 +128,7 @@ def _fired(picture: Picture, busy: BusyShare | None, seen: bool) -> Fired:  # no
                 "a restart; seconds of capture at start; graph memory (0.1 to 8 GB seen)",
             ),
         ),
-        proof=Proof("diagnose two captures, recorded with graphs off and on", 60.0),
+        proof=Proof("stepline compare BEFORE AFTER, recorded with graphs off and on", 60.0),
     )
 
 

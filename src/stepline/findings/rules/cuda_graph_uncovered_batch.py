@@ -121,7 +121,7 @@ def check(picture: Picture) -> Outcome:
         ),
         tries=(_raise(_covering(picture, running)),),
         proof=Proof(
-            "diagnose two captures, recorded with graphs as they are and above the batch",
+            "stepline compare BEFORE AFTER, recorded with graphs as they are and above the batch",
             60.0,
         ),
     )
@@ -221,7 +221,7 @@ def _measured(picture: Picture, eager: LawPoint, covered_ms: float) -> Fired:
         ruled_out=tuple(ruled),
         tries=(_raise(_covering(picture, eager.running)),),
         proof=Proof(
-            "diagnose two captures, recorded with graphs as they are and above the batch",
+            "stepline compare BEFORE AFTER, recorded with graphs as they are and above the batch",
             60.0,
         ),
     )

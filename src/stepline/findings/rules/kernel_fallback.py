@@ -177,6 +177,6 @@ def _gain(picture: Picture, traced: TracedStep, total_ms: float, floor_ms: float
 
 
 _TRY = Try("choose another backend for that part, and read in the log why this one was chosen", "a restart")
-_PROOF = Proof("diagnose two captures, recorded with either backend", 60.0)
+_PROOF = Proof("stepline compare BEFORE AFTER, recorded with either backend", 60.0)
 
 RULE = Rule("K404", "kernel-fallback", "0.1.0", check)

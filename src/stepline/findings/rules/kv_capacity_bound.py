@@ -95,7 +95,7 @@ def _fired(picture: Picture, limit: RunningLimit) -> Fired:
             ),
             Try("limit output or context length per request", "longer requests are refused"),
         ),
-        proof=Proof("diagnose two captures, recorded with the pool as it is and enlarged", 60.0),
+        proof=Proof("stepline compare BEFORE AFTER, recorded with the pool as it is and enlarged", 60.0),
     )
 
 

@@ -158,6 +158,6 @@ _TRIES = (
     ),
     Try("give the KV cache more memory", "a restart"),
 )
-_PROOF = Proof("diagnose two captures, recorded with the pool as it is and relieved", 60.0)
+_PROOF = Proof("stepline compare BEFORE AFTER, recorded with the pool as it is and relieved", 60.0)
 
 RULE = Rule("S203", "kv-preemption", "0.1.0", check)

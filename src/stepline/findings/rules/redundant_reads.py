@@ -92,7 +92,7 @@ def check(picture: Picture) -> Outcome:
             ),
         ),
         tries=(Try("an attention backend that groups query heads", "a restart"),),
-        proof=Proof("diagnose two captures, recorded with either attention backend", 60.0),
+        proof=Proof("stepline compare BEFORE AFTER, recorded with either attention backend", 60.0),
     )
 
 

@@ -75,7 +75,7 @@ def check(picture: Picture) -> Outcome:
         return _wasted(picture, accept)
     return CannotTell(
         f"the same load without speculation (accept length {accept:.2f})",
-        "diagnose two captures, recorded with speculation on and off",
+        "stepline compare BEFORE AFTER, recorded with speculation on and off",
     )
 
 
@@ -156,6 +156,6 @@ def _wasted(picture: Picture, accept: float) -> Fired:
 _TRIES = (
     Try("switch speculation off, or draft fewer tokens", "a restart; single streams may decode slower"),
 )
-_PROOF = Proof("diagnose two captures, recorded with speculation on and off", 60.0)
+_PROOF = Proof("stepline compare BEFORE AFTER, recorded with speculation on and off", 60.0)
 
 RULE = Rule("S205", "spec-not-paying", "0.1.0", check)

@@ -107,7 +107,7 @@ def _fired(picture: Picture, traced: TracedStep, wide: WideProducts, bits: float
             ),
         ),
         tries=(Try("set the type to the checkpoint's (--dtype auto or bfloat16)", "a restart"),),
-        proof=Proof("diagnose two captures, recorded with either --dtype", 60.0),
+        proof=Proof("stepline compare BEFORE AFTER, recorded with either --dtype", 60.0),
     )
 
 

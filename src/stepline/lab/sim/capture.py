@@ -14,9 +14,8 @@ from stepline.lab.sim.engine import Engine
 from stepline.lab.sim.faults import Base, Fault, find_fault
 from stepline.lab.sim.gpu import GpuSampler
 from stepline.lab.sim.load import VirtualClient
-from stepline.lab.sim.profiler import Profiler
 from stepline.lab.sim.start import start
-from stepline.lab.sim.surfaces import surface
+from stepline.lab.sim.surfaces import Surface, surface
 from stepline.lab.sim.sweep import Level
 from stepline.lab.sim.truth import Repeats, Truth, true_of
 from stepline.lab.sim.virtual import Virtual
@@ -87,7 +86,7 @@ def _serve(
     end_s = virtual.now_s
     # The counters are scraped before the profile disturbs them, as a capture of a real engine does.
     page, info = face.page(), face.info()
-    traces = _traces(virtual, client, face.profiler, levels[-1]) if traced else {}
+    traces = _traces(virtual, client, face, levels[-1]) if traced else {}
     files = {
         "server.log": "".join(log),
         "metrics.txt": page,
@@ -102,15 +101,17 @@ def _serve(
     return {name: text.encode() for name, text in files.items()} | traces, rows, repeats
 
 
-def _traces(virtual: Virtual, client: VirtualClient, profiler: Profiler, level: Level) -> dict[str, bytes]:
+def _traces(virtual: Virtual, client: VirtualClient, face: Surface, level: Level) -> dict[str, bytes]:
     """A profile of some decode steps under a load of its own, one file a rank; none where no steps came."""
     with tempfile.TemporaryDirectory() as scratch:
         client.hold(min(level.concurrency, _TRACED_STREAMS), level.input_tokens, 2.0)
-        profiler.start(Path(scratch), lambda rank: f"decode-TP-{rank}.trace.json.gz", _TRACED_STEPS)
+        face.begin_profile(
+            Path(scratch), lambda rank: f"decode-TP-{rank}.trace.json.gz", _TRACED_STEPS, told="traces"
+        )
         virtual.run(virtual.now_s + 2.0)
         client.let_go()
-        if profiler.active:
-            profiler.stop()
+        if face.profiler.active:
+            face.end_profile()
         return {path.name: path.read_bytes() for path in sorted(Path(scratch).iterdir())}
 
 

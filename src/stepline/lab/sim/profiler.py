@@ -26,7 +26,7 @@ class Profiler:
         self.folder = Path()
         """Where the last recording went or goes."""
         self.on_done: Callable[[], None] | None = None
-        """Called when a bounded recording has ended by itself."""
+        """Called when a recording has been written."""
         engine.on_forward.append(self._forward)
 
     @property
@@ -56,11 +56,11 @@ class Profiler:
             partial.write_bytes(trace.compressed(name))
             partial.rename(self.folder / name)
         self._engine.stall_s += STALL_S
+        if self.on_done:
+            self.on_done()
 
     def _forward(self, done: Forward) -> None:
         for trace in self._traces:
             trace.forward(done)
         if self._traces and self._left is not None and self._traces[0].steps >= self._left:
             self.stop()
-            if self.on_done:
-                self.on_done()

@@ -42,6 +42,8 @@ def rates(work: Work, row: int, mean_ns: float) -> tuple[float | None, float | N
     )
     name = raw.strings[raw.operators.name[at[0]]]
     if name in _PRODUCTS:
+        if not _longest_of_its_operator(work, row):
+            return None, None  # adds up the parts of a split product, or lays out an operand
         return _product(shapes[_PRODUCTS[name] :], dtypes[_PRODUCTS[name] :], mean_ns)
     if name in _ONCE and shapes and dtypes:
         sizes = [_size(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=False)]
@@ -49,6 +51,12 @@ def rates(work: Work, row: int, mean_ns: float) -> tuple[float | None, float | N
             moved = 2 * sizes[0] if name == "aten::copy_" else sum(s for s in sizes if s) + sizes[0]
             return moved / mean_ns * 1e9, None
     return None, None
+
+
+def _longest_of_its_operator(work: Work, row: int) -> bool:
+    gpu = work.raw.gpu
+    mates = np.flatnonzero(gpu.operator == gpu.operator[row])
+    return bool(row == mates[np.argmax((gpu.end_ns - gpu.start_ns)[mates])])
 
 
 def _read(text: str) -> list[Any]:

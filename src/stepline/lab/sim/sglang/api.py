@@ -137,26 +137,38 @@ class SglangApi:
             raise ValueError("Profiling is already in progress. Call /stop_profile first.")
         folder, steps = str(body.get("output_dir") or tempfile.gettempdir()), body.get("num_steps")
         ident = str(time.time())
-        self.profiler.on_done = self._profiled
-        self.profiler.start(
-            Path(folder), lambda rank: f"{ident}-TP-{rank}.trace.json.gz", int(steps) if steps else None
-        )
-        self._log.line(
-            self._live.now(),
-            f"Profiling starts. Traces will be saved to: {folder} (with profile id: {ident})",
+        self.begin_profile(
+            Path(folder),
+            lambda rank: f"{ident}-TP-{rank}.trace.json.gz",
+            int(steps) if steps else None,
+            told=f"{folder} (with profile id: {ident})",
         )
         reply.send(200, b"Start profiling.\n", "text/plain")
 
     def _stop_profile(self, _: Call, reply: Reply) -> None:
         if not self.profiler.active:
             raise ValueError("Profiling is not in progress. Call /start_profile first.")
-        self.profiler.stop()
-        self._profiled()
+        self.end_profile()
         reply.send(200, b"Stop profiling. This will take some time.\n", "text/plain")
 
-    def _profiled(self) -> None:
-        self._log.line(self._live.now(), "Stop profiling...")
-        self._log.line(self._live.now(), f"Profiling done. Traces are saved to: {self.profiler.folder}")
+    def begin_profile(
+        self, folder: Path, names: Callable[[int], str], steps: int | None, *, told: str
+    ) -> None:
+        """Record `steps` forwards, or until `end_profile`; `told` is the place that the log names."""
+
+        def done() -> None:
+            self._log.line(self._live.now(), "Stop profiling...")
+            self._log.line(
+                self._live.now(), f"Profiling done. Traces are saved to: {told.split(' (', maxsplit=1)[0]}"
+            )
+
+        self.profiler.on_done = done
+        self.profiler.start(folder, names, steps)
+        self._log.line(self._live.now(), f"Profiling starts. Traces will be saved to: {told}")
+
+    def end_profile(self) -> None:
+        """Write what was recorded."""
+        self.profiler.stop()
 
     def _generate(self, call: Call, reply: Reply) -> None:
         body = call.json()

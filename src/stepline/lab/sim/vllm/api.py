@@ -77,15 +77,27 @@ class VllmApi:
     def _start_profile(self, _: Call, reply: Reply) -> None:
         stem = f"{time.time_ns()}.pt.trace.json.gz"
         folder = Path(self._scheduler.settings.trace_folder or "")
-        self.profiler.start(folder, lambda rank: f"dp0_pp0_tp{rank}_dcp0_ep0_rank{rank}.{stem}", None)
-        self._log.say(self._live.now(), "Starting profiler...")
+        self.begin_profile(folder, lambda rank: f"dp0_pp0_tp{rank}_dcp0_ep0_rank{rank}.{stem}", None)
         reply.send(200, b"", "text/plain")
 
     def _stop_profile(self, _: Call, reply: Reply) -> None:
-        self._log.say(self._live.now(), "Stopping profiler...")
-        self.profiler.stop()
-        self._log.say(self._live.now(), "Profiler stopped.")
+        self.end_profile()
         reply.send(200, b"", "text/plain")
+
+    def begin_profile(self, folder: Path, names: Callable[[int], str], steps: int | None, **_: str) -> None:
+        """Record `steps` forwards, or until `end_profile`; the log names no place."""
+
+        def done() -> None:
+            self._log.say(self._live.now(), "Stopping profiler...")
+            self._log.say(self._live.now(), "Profiler stopped.")
+
+        self.profiler.on_done = done
+        self.profiler.start(folder, names, steps)
+        self._log.say(self._live.now(), "Starting profiler...")
+
+    def end_profile(self) -> None:
+        """Write what was recorded."""
+        self.profiler.stop()
 
     def _reset(self, _: Call, reply: Reply) -> None:
         self._scheduler.cache.clear()
