@@ -36,11 +36,18 @@ class Table(NamedTuple):
 
     def read(self, text: NDArray[np.uint8], starts: Whole, places: Whole) -> Floats:
         """The number in each of the lines that begin at `starts`, by the template at its place."""
+        divisor = self.divisor.take(places)
+        having = np.flatnonzero(divisor == divisor)  # noqa: PLR0124  # not NaN
+        if len(having) < len(places):
+            found = np.full(len(places), np.nan)
+            if len(having):
+                found[having] = self.read(text, starts[having], places[having])
+            return found
         value = -self.zero.take(places)
         for offset, weight in zip(self.offsets, self.weights, strict=True):
             value += text.take(starts + offset.take(places)) * weight.take(places)
         # In two steps, as a number that is read and then divided: so both round alike.
-        read: Floats = value / self.power.take(places) / self.divisor.take(places)
+        read: Floats = value / self.power.take(places) / divisor
         return read
 
 

@@ -35,11 +35,15 @@ def chunks(stream: IO[bytes], size: Callable[[], int] = lambda: CHUNK_BYTES) -> 
         held_bytes += len(block)
         if held_bytes < size():
             continue
-        whole = b"".join(held)
-        end = whole.rfind(b"\n") + 1 or (len(whole) if held_bytes > MAX_LINE_CHARS else 0)
+        end = block.rfind(b"\n") + 1
+        if not end:
+            block = b"".join(held)
+            held = [block]
+            end = block.rfind(b"\n") + 1 or (held_bytes if held_bytes > MAX_LINE_CHARS else 0)
         if end:
-            yield whole[:end]
-        held, held_bytes = [whole[end:]], len(whole) - end
+            held[-1] = block[:end]
+            yield b"".join(held)
+            held, held_bytes = [block[end:]], len(block) - end
     if held_bytes:
         yield b"".join(held)
     if damage is not None:

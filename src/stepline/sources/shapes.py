@@ -113,22 +113,23 @@ class Shapes:
     def _meet(self, samples: dict[bytes, bytes]) -> dict[bytes, int]:
         """Kinds of new shapes, each with one of its lines."""
         met: dict[bytes, int] = {}
-        for shape, line in samples.items():
-            if kind := self._learn(line):
-                met[shape] = self._kinds[shape] = kind
-        others = [shape for shape in samples if shape not in met]
-        for shape, telling in zip(others, self._telling(others), strict=True):
-            if telling:
-                text = samples[shape].decode("utf-8", "replace")
-                after = max((templates.followed_by(text) for _, templates in self._dialects), default=0)
-                self._following = max(self._following, after)
-                met[shape] = FOLLOWED if after else LOOK
+        for (shape, line), telling in zip(samples.items(), self._telling(list(samples)), strict=True):
+            kind = self._learn(line) if telling else None
+            if kind is not None:
+                self._kinds[shape] = kind
             else:
-                met[shape] = ACCESS if b"HTTP/0" in shape else SKIP
-            if self._others < MAX_SHAPES:
-                self._others += 1
-                self._kinds[shape] = met[shape]
+                kind = self._look_at(line) if telling else ACCESS if b"HTTP/0" in shape else SKIP
+                if self._others < MAX_SHAPES:
+                    self._others += 1
+                    self._kinds[shape] = kind
+            met[shape] = kind
         return met
+
+    def _look_at(self, line: bytes) -> int:
+        text = line.decode("utf-8", "replace")
+        after = max((templates.followed_by(text) for _, templates in self._dialects), default=0)
+        self._following = max(self._following, after)
+        return FOLLOWED if after else LOOK
 
     def _learn(self, line: bytes) -> int | None:
         """The kind of a line that some dialect has a template for."""

@@ -16,7 +16,7 @@ import polars as pl
 from stepline.evidence.scheduler import DecodeReport, PrefillReport
 from stepline.sources.columns import INSTRUMENTS, Floats
 from stepline.sources.logbook import LogBook
-from stepline.sources.sums import DECODE_COLUMNS, PREFILL_COLUMNS, decode_sums, prefill_sums
+from stepline.sources.sums import DECODE_COLUMNS, OPTIONAL, PREFILL_COLUMNS, decode_sums, prefill_sums
 
 STRETCHES = 16
 """After so many stretches the next ones are twice, then four and then eight times as long."""
@@ -70,23 +70,24 @@ class Thinner:
         """Write what was gathered into the book."""
         prefills = _frame(self._prefills, PREFILL_COLUMNS)
         for row in prefill_sums(prefills).iter_rows(named=True):
-            self._write(PrefillReport, row)
-        for row in decode_sums(_frame(self._decodes, DECODE_COLUMNS), prefills).iter_rows(named=True):
-            row["instrument"] = INSTRUMENTS[row["instrument"]]
-            if row.pop("alone") and row["windows"] > 1:
-                self._write(DecodeReport, {**row, "windows": 1})
-                row["windows"] -= 1
-            self._write(DecodeReport, row)
+            origin = self._book.at(row.pop("number"))
+            self._book.add(PrefillReport(seq=self._book.next_seq(), origin=origin, time_s=self._end_s, **row))
+        self._write_decodes(decode_sums(_frame(self._decodes, DECODE_COLUMNS), prefills))
         self._decodes, self._prefills, self._end_s = [], [], None
         self._pieces = 0
         self._stretches += 1
 
-    def _write(self, record: type[DecodeReport] | type[PrefillReport], row: dict[str, Any]) -> None:
-        line = row["number"]
-        fields = {name: value for name, value in row.items() if name != "number"}
-        self._book.add(
-            record(seq=self._book.next_seq(), origin=self._book.at(line), time_s=self._end_s, **fields)
-        )
+    def _write_decodes(self, sums: pl.DataFrame) -> None:
+        for row in sums.iter_rows(named=True):
+            origin = self._book.at(row.pop("number"))
+            row["instrument"] = INSTRUMENTS[row["instrument"]]
+            if row.pop("alone") and row["windows"] > 1:
+                row["windows"] -= 1
+                first = {**row, "windows": 1}
+                self._book.add(
+                    DecodeReport(seq=self._book.next_seq(), origin=origin, time_s=self._end_s, **first)
+                )
+            self._book.add(DecodeReport(seq=self._book.next_seq(), origin=origin, time_s=self._end_s, **row))
 
 
 def _columns_of(records: Sequence[Any], kinds: Mapping[str, Any]) -> Columns:
@@ -100,13 +101,13 @@ def _columns_of(records: Sequence[Any], kinds: Mapping[str, Any]) -> Columns:
 
 
 def _frame(parts: list[Columns], kinds: Mapping[str, Any]) -> pl.DataFrame:
-    """The columns of several pieces in the order of the log, those that none of them has as nulls."""
+    """The columns of several pieces in the order of the log."""
     sizes = [len(part["number"]) for part in parts]
-
-    def series(name: str, kind: Any) -> pl.Series:
-        if not any(name in part for part in parts):
-            return pl.repeat(None, sum(sizes), dtype=kind, eager=True).alias(name)
-        columns = [part.get(name, np.full(size, np.nan)) for part, size in zip(parts, sizes, strict=True)]
-        return pl.Series(name, np.concatenate(columns), nan_to_null=True).cast(kind)
-
-    return pl.DataFrame([series(name, kind) for name, kind in kinds.items()]).sort("number")
+    columns = []
+    for name, kind in kinds.items():
+        if any(name in part for part in parts):
+            found = [part.get(name, np.full(size, np.nan)) for part, size in zip(parts, sizes, strict=True)]
+            columns.append(pl.Series(name, np.concatenate(found), nan_to_null=True).cast(kind))
+        elif name not in OPTIONAL:
+            columns.append(pl.repeat(None, sum(sizes), dtype=kind, eager=True).alias(name))
+    return pl.DataFrame(columns).sort("number")
