@@ -12,8 +12,8 @@ from stepline.sources.template import ZEROS, Template, Templates
 
 MAX_SHAPES = 20_000
 """Shapes kept, of either sort: a server makes a few thousand, for its numbers come in several lengths."""
-MANY_LINES = 500
-"""From so many unknown shapes on, importing polars for its search of many words pays off."""
+MANY_BYTES = 8 << 20
+"""After so much of unknown shapes, importing polars for its search of many words pays off."""
 SKIP, LOOK, FOLLOWED, ACCESS, LEARNED = range(5)
 """What is done with the lines of a shape. FOLLOWED are looked at with the lines after them; of ACCESS the status
 decides, which is digits. From LEARNED on the shape has a template."""
@@ -66,7 +66,7 @@ class Shapes:
         self._groups: dict[tuple[Any, ...], Group] = {}
         self._group_of, self._place_of = np.full((2, LEARNED), -1)
         """Of each kind its group, and the place of its template in it."""
-        self._following = self._owed = 0
+        self._following = self._owed = self._searched = 0
 
     def sort(self, chunk: bytes) -> Piece:
         """Sort the lines of the next chunk of the log."""
@@ -154,8 +154,9 @@ class Shapes:
         return len(self._group_of) - 1
 
     def _telling(self, shapes: list[bytes]) -> list[bool]:
+        self._searched += sum(map(len, shapes))
         texts = [shape.decode("utf-8", "replace") for shape in shapes]
-        if len(texts) < MANY_LINES:
+        if self._searched < MANY_BYTES:
             return [any(mark in text for mark in self._marks) for text in texts]
         import polars as pl  # noqa: PLC0415
 

@@ -20,6 +20,7 @@ from stepline.sources.engines.sglang.log import SglangLog
 from stepline.sources.engines.vllm import templates as vllm
 from stepline.sources.peek import peek
 from stepline.sources.read import read
+from stepline.sources.readers import log
 from stepline.sources.readers.log import read_log, recognises
 from stepline.sources.template import Templates
 from tests.captures import DATA
@@ -80,6 +81,7 @@ def both_ways(path: Path, size: int = 600) -> tuple[Run, Run]:
     """The run line by line, as an opening this short is read, and the one by shapes past its first `size` bytes."""
     whole = read_log(peek(path, path.name))
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log, "MANY_BYTES", 0)
         patch.setattr(lines, "CHUNK_BYTES", size)
         patch.setattr(lines, "READ_BYTES", max(1, size // 2))
         return whole, read_log(peek(path, path.name))
@@ -191,6 +193,7 @@ def test_regular_lines_do_not_reach_the_reader_of_single_lines(
     path = tmp_path / "server.log"
     regular = [with_digits(line, 0) for line in BATCH]
     path.write_text("\n".join([BATCH[0], *[*regular, OTHERS[9], OTHERS[11]] * 20]))
+    monkeypatch.setattr(log, "MANY_BYTES", 0)
     monkeypatch.setattr(lines, "CHUNK_BYTES", 100)
     monkeypatch.setattr(lines, "READ_BYTES", 50)
     run = read([path])

@@ -11,7 +11,7 @@ import pytest
 from stepline.evidence.run import Run
 from stepline.sources import lines
 from stepline.sources.read import read
-from stepline.sources.readers import by_shape
+from stepline.sources.readers import by_shape, log
 
 VARIANTS = (
     "[{t} TP0] Decode batch. #running-req: {n}, #token: {k}, token usage: 0.{u:02d}, "
@@ -100,6 +100,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "MANY_BYTES", 0)
     monkeypatch.setattr(by_shape, "KEEP", 500)
     monkeypatch.setattr(lines, "CHUNK_BYTES", 1 << 14)
     monkeypatch.setattr(by_shape, "SUMMED_CHUNK_BYTES", 1 << 17)

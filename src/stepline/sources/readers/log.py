@@ -54,6 +54,8 @@ DIALECTS: tuple[type[Dialect], ...] = (
     TgiLog,
     DynamoLog,
 )
+MANY_BYTES = 4 << 20
+"""From a log of this size on, importing numpy and learning shapes pays off; its opening is read line by line still."""
 
 
 def recognises(peek: Peek) -> bool:
@@ -65,11 +67,11 @@ def read_log(peek: Peek) -> Run:
     """Read a whole log; what stands before a damaged tail is kept and the damage named.
 
     Where two engines wrote into one file, each reads its own lines, and their two names are a contradiction.
-    The opening is read line by line, which is all of most logs, and what follows it many lines at a time.
+    A short log is read line by line, a longer one many lines at a time.
     """
     dialects = [dialect(peek.name) for dialect in DIALECTS if dialect.recognises(peek.head)]
-    rest: ByShape | None = None
-    number, cut = 0, None
+    by_shape: ByShape | None = None
+    number, done_bytes, cut = 0, 0, None
 
     def feed(number: int, line: str) -> None:
         for part in lines.segments(line):
@@ -78,21 +80,24 @@ def read_log(peek: Peek) -> Run:
                 dialect.feed(number, text)
 
     def size() -> int:
-        return rest.chunk_bytes if rest else lines.CHUNK_BYTES
+        return by_shape.chunk_bytes if by_shape else lines.CHUNK_BYTES
 
     with peek.open() as stream:
         try:
             for coloured in lines.chunks(stream, size):
                 chunk = lines.without_colours(coloured)
-                if number == 0:
-                    for number, line in enumerate(lines.split(chunk.decode("utf-8", "replace")), start=1):
-                        feed(number, line)
-                else:
-                    rest = rest or _by_shape(dialects, feed)
-                    number += rest.read(number, chunk)
+                if by_shape is None and number and max(peek.size_bytes, done_bytes) >= MANY_BYTES:
+                    by_shape = _by_shape(dialects, feed)
+                done_bytes += len(chunk)
+                if by_shape is not None:
+                    number += by_shape.read(number, chunk)
+                    continue
+                for line in lines.split(chunk.decode("utf-8", "replace")):
+                    number += 1
+                    feed(number, line)
         except (EOFError, OSError, ValueError) as error:
             cut = error
-    summed = rest.finish() if rest else 0
+    summed = by_shape.finish() if by_shape else 0
     run = merge([dialect.finish() for dialect in dialects])
     records = len(run.decodes) + len(run.prefills) + len(run.events)
     damaged = sum(dialect.book.damaged for dialect in dialects)

@@ -6,7 +6,7 @@ speculation and disaggregation, so a line is read as key and value pairs, never 
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import Any
 
@@ -117,11 +117,14 @@ def _heads(line: str) -> Iterator[re.Match[str]]:
 
 def to_report(kind: str, pairs: Mapping[str, str], prefix: Prefix, seq: int, origin: Origin) -> Report | None:
     """The record of one batch message; None when it does not say how many requests ran or were admitted."""
-    fields: dict[str, Any] = {
-        name: _first(pairs, keys, _float if name in FRACTIONS else _int)
-        for name, keys in FIELDS[kind].items()
-    }
-    if any(fields[name] is None for name in NEEDED[kind]):
+    fields: dict[str, Any] = {}
+    for name, keys in FIELDS[kind].items():
+        for key in keys:
+            value = _float(pairs[key]) if key in pairs else None
+            if value is not None and (name in FRACTIONS or abs(value) <= 2**53):
+                fields[name] = value if name in FRACTIONS else int(value)
+                break
+    if not all(name in fields for name in NEEDED[kind]):
         return None
     return RECORDS[kind](
         seq=seq,
@@ -130,36 +133,17 @@ def to_report(kind: str, pairs: Mapping[str, str], prefix: Prefix, seq: int, ori
         dp=prefix.dp,
         pp=prefix.pp,
         pool_usage=_fullest_pool(pairs),
-        graph=_graph(pairs),
+        graph=next((pairs[key] == "True" for key in GRAPH_KEYS if key in pairs), None),
         **fields,
     )
 
 
 def _fullest_pool(pairs: Mapping[str, str]) -> float | None:
-    usages = [value for key in POOL_USAGES if (value := _float(pairs, key)) is not None]
+    usages = [value for key in POOL_USAGES if key in pairs and (value := _float(pairs[key])) is not None]
     return max(usages) if usages else None
 
 
-def _graph(pairs: Mapping[str, str]) -> bool | None:
-    return next((pairs[key] == "True" for key in GRAPH_KEYS if key in pairs), None)
-
-
-def _first(
-    pairs: Mapping[str, str], keys: tuple[str, ...], read: Callable[[Mapping[str, str], str], float | None]
-) -> float | None:
-    """The first of these keys that has a number."""
-    return next((value for key in keys if (value := read(pairs, key)) is not None), None)
-
-
-def _int(pairs: Mapping[str, str], key: str) -> int | None:
-    value = _float(pairs, key)
-    return None if value is None or abs(value) > 2**53 else int(value)
-
-
-def _float(pairs: Mapping[str, str], key: str) -> float | None:
-    text = pairs.get(key)
-    if text is None:
-        return None
+def _float(text: str) -> float | None:
     try:
         value = float(text)
     except ValueError:
