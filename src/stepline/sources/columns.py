@@ -59,19 +59,20 @@ class Group:
         self.templates = templates
         self.record = first.record
         self.instrument = first.instrument
-        self._members: list[Template] = []
+        self._prefixes: list[tuple[int, int]] = []
+        self._new: list[Template] = []
         self._tables: dict[str, Table] = {}
-        self._tabled = 0
         self._graphs: Floats = np.empty(0)
 
     def add(self, template: Template) -> int:
         """Take one more template; its place among those of the group."""
-        self._members.append(template)
-        return len(self._members) - 1
+        self._prefixes.append(template.prefix)
+        self._new.append(template)
+        return len(self._prefixes) - 1
 
     def prefix(self, place: int) -> tuple[int, int]:
         """Where time and rank stand in a line of the template at this place."""
-        return self._members[place].prefix
+        return self._prefixes[place]
 
     def read(self, text: NDArray[np.uint8], starts: Whole, places: Whole) -> dict[str, Floats]:
         """Columns of the lines that begin at `starts`, each by the template at its place; NaN where it has none."""
@@ -83,15 +84,15 @@ class Group:
 
     def _table_new(self) -> None:
         """Bring the tables up to all templates."""
-        new = self._members[self._tabled :]
+        new, before = self._new, len(self._prefixes) - len(self._new)
         if not new:
             return
         for name in {**self._tables, **{name: None for template in new for name in template.numbers}}:
             table = _table([template.numbers.get(name) for template in new])
-            self._tables[name] = _joined(self._tables.get(name) or _table([None] * self._tabled), table)
+            self._tables[name] = _joined(self._tables.get(name) or _table([None] * before), table)
         graphs = [np.nan if template.graph is None else float(template.graph) for template in new]
         self._graphs = np.append(self._graphs, graphs)
-        self._tabled = len(self._members)
+        self._new = []
 
 
 def to_fields(columns: dict[str, Floats]) -> list[dict[str, Any]]:

@@ -8,16 +8,21 @@ import numpy as np
 
 from stepline.sources.columns import Floats, Group, Whole
 from stepline.sources.lines import unwrapped
-from stepline.sources.template import ZEROS, Template, Templates
+from stepline.sources.template import MAX_WRAPS, ZEROS, Template, Templates
 
-MAX_SHAPES = 20_000
-"""Shapes kept, of either sort: a server makes a few thousand, for its numbers come in several lengths."""
+MAX_SHAPES = 10_000
+"""Shapes kept with a template, and as many without: a server makes up to a few thousand, for its numbers come in
+several lengths. What comes later is read singly."""
+MAX_SHAPE_BYTES = 1 << 10
+"""Longer shapes are not kept: batch lines have up to 600 bytes, and prompts differ anyway."""
 MANY_BYTES = 8 << 20
 """After so much of unknown shapes, importing polars for its search of many words pays off."""
 SKIP, LOOK, FOLLOWED, ACCESS, LEARNED = range(5)
 """What is done with the lines of a shape. FOLLOWED are looked at with the lines after them; of ACCESS the status
 decides, which is digits. From LEARNED on the shape has a template."""
 UNKNOWN = -1
+FOLLOWING = MAX_WRAPS + 1
+"""Lines after a FOLLOWED one until it is known to be over."""
 
 
 class Rows(NamedTuple):
@@ -66,7 +71,9 @@ class Shapes:
         self._groups: dict[tuple[Any, ...], Group] = {}
         self._group_of, self._place_of = np.full((2, LEARNED), -1)
         """Of each kind its group, and the place of its template in it."""
-        self._following = self._owed = self._searched = 0
+        self._searched = 0
+        self._owed = FOLLOWING
+        """So many of the next lines may belong to one before them, perhaps from before the first chunk."""
 
     def sort(self, chunk: bytes) -> Piece:
         """Sort the lines of the next chunk of the log."""
@@ -104,7 +111,7 @@ class Shapes:
         """Lines that may belong to a line before them are looked at, over the end of the chunk if need be."""
         followed = np.flatnonzero(kinds == FOLLOWED).tolist()
         end = 0
-        for at, count in [(0, self._owed), *((at + 1, self._following) for at in followed)]:
+        for at, count in [(0, self._owed), *((at + 1, FOLLOWING) for at in followed)]:
             after = kinds[at : at + count]
             after[after != FOLLOWED] = LOOK
             end = at + count
@@ -118,27 +125,25 @@ class Shapes:
             if kind is not None:
                 self._kinds[shape] = kind
             else:
-                kind = self._look_at(line) if telling else ACCESS if b"HTTP/0" in shape else SKIP
-                if self._others < MAX_SHAPES:
+                kind = self._unlearned(line) if telling else ACCESS if b"HTTP/0" in shape else SKIP
+                if self._others < MAX_SHAPES and len(shape) <= MAX_SHAPE_BYTES:
                     self._others += 1
                     self._kinds[shape] = kind
             met[shape] = kind
         return met
 
-    def _look_at(self, line: bytes) -> int:
+    def _unlearned(self, line: bytes) -> int:
         text = line.decode("utf-8", "replace")
-        after = max((templates.followed_by(text) for _, templates in self._dialects), default=0)
-        self._following = max(self._following, after)
-        return FOLLOWED if after else LOOK
+        return FOLLOWED if any(templates.goes_on(text) for _, templates in self._dialects) else LOOK
 
     def _learn(self, line: bytes) -> int | None:
         """The kind of a line that some dialect has a template for."""
-        if len(self._group_of) >= MAX_SHAPES:
-            return None
         text = line.decode("utf-8", "surrogateescape").rstrip("\r")
-        message = unwrapped(text) if "\r" not in text else ""
-        if text.count(message) != 1 or not (message is text or message.startswith("[")):
-            return None  # several messages, or one that is put together from a record's fields
+        if len(self._group_of) >= MAX_SHAPES or len(line) > MAX_SHAPE_BYTES or "\r" in text:
+            return None
+        message = unwrapped(text)
+        if message is not text and (text.count(message) != 1 or not message.startswith("[")):
+            return None  # put together from the fields of a record
         shift = text.index(message)
         for dialect, templates in self._dialects:
             if template := templates.learn(message):

@@ -13,6 +13,8 @@ from stepline.evidence.scheduler import DecodeReport, PrefillReport
 ZEROS = bytes.maketrans(b"123456789", b"000000000")
 """Makes a line its shape."""
 _PLAIN = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,15}))?")
+MAX_WRAPS = 4
+"""Lines that may go on with a line before them: one of 400 characters wraps into five on a terminal of 80 columns."""
 MAX_DIGITS = 15
 """A number of so many digits is exact as a float, so dividing it by a power of ten rounds as reading it does."""
 
@@ -60,8 +62,8 @@ class Templates(Protocol):
     def time_of(self, prefix: str) -> float | None:
         """Seconds since the epoch from what stands before a message."""
 
-    def followed_by(self, line: str) -> int:
-        """How many lines after this one, which was not learned, may still belong to it."""
+    def goes_on(self, line: str) -> bool:
+        """True when the lines after this one, which was not learned, may belong to it."""
 
 
 def number(text: str, start: int, divisor: float = 1.0) -> Number | None:

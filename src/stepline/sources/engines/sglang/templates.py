@@ -15,8 +15,6 @@ from stepline.sources.engines.sglang.batch_lines import (
 from stepline.sources.engines.sglang.prefix import MAX_PREFIX, RANK, parse_prefix
 from stepline.sources.template import Number, Template, number
 
-MAX_WRAPS = 4
-"""A batch line of 400 characters wraps into four or five on a terminal of 80 to 100 columns."""
 _NO_NUMBER = re.compile(r"-?inf%?|nan%?|True|False")
 
 
@@ -74,6 +72,6 @@ def time_of(prefix: str) -> float | None:
     return parse_prefix(prefix).time_s
 
 
-def followed_by(line: str) -> int:
-    """A batch line that was not learned may be the first part of a wrapped one."""
-    return MAX_WRAPS + 1 if HEAD.search(line) else 0
+def goes_on(line: str) -> bool:
+    """True for a batch line: it was not learned, so it may be the first part of a wrapped one."""
+    return HEAD.search(line) is not None

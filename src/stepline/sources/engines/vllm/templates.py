@@ -8,7 +8,7 @@ from stepline.sources.engines.vllm import stat_lines
 from stepline.sources.engines.vllm.stat_lines import time_of
 from stepline.sources.template import Number, Template, number
 
-__all__ = ["complete", "followed_by", "learn", "time_of"]
+__all__ = ["complete", "goes_on", "learn", "time_of"]
 
 _STATS = {
     "running": ("Running",),
@@ -41,9 +41,9 @@ def complete(columns: dict[str, Any]) -> None:
         columns["tok_s"] = np.divide(made, step_ms, out=np.full(len(made), np.nan), where=plain) * 1000
 
 
-def followed_by(_line: str) -> int:
-    """No line goes on in the next."""
-    return 0
+def goes_on(_line: str) -> bool:
+    """No line does."""
+    return False
 
 
 def _stats(line: str) -> Template | None:
