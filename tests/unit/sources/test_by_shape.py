@@ -51,6 +51,26 @@ OTHERS = [
     "a prompt with a Decode batch, #running-req: 5 in it",
     "",
 ]
+ENGINES = {
+    "TensorRT-LLM": [
+        "[TRT-LLM] [I] iter = 7, global_rank = 0, rank = 0, num_scheduled_requests = 9, kv_cache_util = 0.25, host_step_time = 20.0ms, prev_device_step_time = 15.0ms, timestamp = 2025-11-29 16:31:54, states = {'num_ctx_requests': 1, 'num_ctx_tokens': 512, 'num_generation_tokens': 8}",
+        "[TRT-LLM] [W] iter = x, host_step_time = ",
+    ],
+    "llama.cpp": [
+        "srv    load_model: initializing slots, n_slots = 4",
+        "llama_context: n_ctx_per_seq = 4096",
+        "slot print_timing: id  0 | task 1 |        eval time = 3699.80 ms / 155 tokens ( 24.00 ms per token, 41.62 tokens per second)",
+    ],
+    "LMDeploy": [
+        "[2025-11-29 16:31:54 DP0] Avg thr (in/out): 10.0 / 20.5 tokens/s, Server (succeeded/failed/routed/waiting): 1 / 2 / 3 / 4, Engine (running/waiting): 5 / 6, KV cache: 7.5%, Prefix cache hit rate: 1.0%",
+        "[2025-11-29 16:31:54 DP0] Avg thr (in/out): 10.0",
+    ],
+    "TGI": [
+        "2025-11-29T16:31:54Z INFO text_generation_launcher: Cuda Graphs are enabled for sizes [32, 16, 8]",
+        "2025-11-29T16:31:54Z INFO text_generation_launcher: Setting max batch total tokens to 4096",
+    ],
+    "Dynamo": ["2025-11-29 16:31:54 nixl.write_blocks: Total time for write: 12.5 ms"],
+}
 TREATMENTS: dict[str, Callable[[str, int], str]] = {
     "whole": lambda line, _: line,
     "cut": lambda line, at: line[: at % (len(line) + 1)],
@@ -137,6 +157,17 @@ def test_every_variant_mixed_and_damaged(tmp_path: Path, seed: int, end: bytes) 
     assert whole.events
     assert whole.notices
     assert whole.files[0].damaged
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_engines_without_templates(tmp_path: Path, engine: str) -> None:
+    path = tmp_path / "server.log"
+    known = ENGINES[engine]
+    chosen = [known[0], *(OTHERS + known) * 3]
+    path.write_text("\n".join(with_digits(line, seed) for seed, line in enumerate(chosen)))
+    whole, shaped = both_ways(path, 300)
+    assert shaped == whole
+    assert whole.server.engine or whole.levels or whole.transfers
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])

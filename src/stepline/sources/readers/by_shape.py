@@ -1,7 +1,7 @@
 """Reads a log many lines at a time, by the shapes of its lines; past KEEP records it is kept as sums."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from stepline.sources.remarks import HINTS
 from stepline.sources.shapes import Piece, Rows, Shapes
 
 if TYPE_CHECKING:
+    from stepline.sources.readers.log import Dialect
     from stepline.sources.thin import Thinner
 
 KEEP = 30_000
@@ -26,7 +27,7 @@ class ByShape:
     they have no word that any dialect, or the search for remarks, looks for.
     """
 
-    def __init__(self, dialects: Sequence[Any], feed: Callable[[int, str], None]) -> None:
+    def __init__(self, dialects: Sequence["Dialect"], feed: Callable[[int, str], None]) -> None:
         self._books = [dialect.book for dialect in dialects]
         self._feed = feed
         marks = [*HINTS, *(mark for dialect in dialects for mark in dialect.MARKS)]
