@@ -68,15 +68,16 @@ def gaps(work: Work, step: Column) -> Gaps:
         (3, (raw.operators.start_ns, raw.operators.end_ns)),
         (3, (raw.calls.start_ns, raw.calls.end_ns)),
     ]
+    open_ = np.flatnonzero(left > 0)
+    begin, host_end, left = begin[open_], host_end[open_], left[open_]
     before = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-    taken = np.zeros(len(row), np.int64)
+    taken = np.zeros(len(open_), np.int64)
     for cause, spans in covers:
         before = merged(np.concatenate([before[0], spans[0]]), np.concatenate([before[1], spans[1]]))
         total = covered(*before, begin, host_end)
-        share = np.minimum(np.where(left > 0, total - taken, 0), left)
-        table[:, cause] += share
-        taken = np.where(left > 0, total, taken)
-    table[:, 5] += np.where(left > 0, left - np.minimum(taken, left), 0)
+        table[open_, cause] += np.minimum(total - taken, left)
+        taken = total
+    table[open_, 5] += left - np.minimum(taken, left)
     return Gaps(table, step[row])
 
 

@@ -10,6 +10,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from stepline.sources.readers.torch_trace.columns import Block
     from stepline.sources.readers.torch_trace.share import Answer
 
 BLOCK_MOST = 3 << 20
@@ -43,7 +44,7 @@ class Helper:
         """
         try:
             while self._talk.poll():
-                self._free.append(self._talk.recv())
+                self._free.append(self._talk.recv()[1])
             if not self._free or sum(map(len, parts)) > BLOCK_MOST:
                 return False
             begin = end = self._free.pop() * BLOCK_MOST
@@ -63,11 +64,15 @@ class Helper:
         """
         try:
             self._talk.send(None)
-            while isinstance(answer := self._talk.recv(), int):
-                pass  # slots that came free
+            blocks: list[Block] = []
+            while True:
+                kind, content = self._talk.recv()
+                if kind == "block":
+                    blocks.append(content)
+                elif kind == "answer":
+                    return content._replace(blocks=blocks)  # type: ignore[no-any-return]
         except (EOFError, OSError) as lost:
             raise CannotShare from lost
-        return answer  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """End the process, whether its answer came or not."""
@@ -86,7 +91,10 @@ def _serve(memory: Any, talk: Connection) -> None:
         while (job := talk.recv()) is not None:
             number, begin, end = job
             share.take(number, slots[begin:end])
-            talk.send(begin // BLOCK_MOST)
-        talk.send(share.answer())
+            talk.send(("free", begin // BLOCK_MOST))
+        answer = share.answer()
+        while answer.blocks:  # one by one, so that they are not all in memory twice
+            talk.send(("block", answer.blocks.pop()))
+        talk.send(("answer", answer))
     except (EOFError, OSError):
         return  # the reader gave up

@@ -55,9 +55,13 @@ def _move(columns: tuple[str, ...], rows: Column, moved: Column) -> None:
 
 
 def _ordered(blocks: list[Column], columns: int) -> Column:
+    """Row by row, so that the table is in memory once beside its blocks and one unordered row."""
     if not blocks:
         return np.zeros((columns, 0), np.int64)
-    whole = np.concatenate(blocks, axis=1)
-    blocks.clear()
-    start = whole[1]
-    return whole if (start[1:] >= start[:-1]).all() else whole[:, np.argsort(start, kind="stable")]
+    row = np.concatenate([block[1] for block in blocks])
+    order = np.argsort(row, kind="stable")
+    table = np.empty((columns, len(row)), np.int64)
+    for number in range(columns):
+        np.concatenate([block[number] for block in blocks], out=row)
+        np.take(row, order, out=table[number], mode="clip")  # the other modes buffer
+    return table
