@@ -1,9 +1,11 @@
 """Time and memory of full step accounting on traces of growing size, beside HolisticTraceAnalysis.
 
 Repeats one real trace (times, correlations and ids shifted per copy) to the sizes asked for, then runs each
-tool in fresh processes and reports the best of the runs, with the peak memory summed over its processes.
+tool in fresh processes and reports the best of the runs, with the peak memory summed over its processes. `--ranks`
+asks for the same number of files of that size at once.
 
     python benchmarks/trace_speed.py SOURCE.json.gz --megabytes 50 500 2000 --hta /tmp/hta/bin/python
+    python benchmarks/trace_speed.py SOURCE.json.gz --megabytes 500 --ranks 2
 """
 
 import argparse
@@ -24,7 +26,7 @@ import sys
 from pathlib import Path
 from stepline.cli.trace import summarise_paths
 if __name__ == "__main__":
-    summary = summarise_paths([Path(sys.argv[1])])
+    summary = summarise_paths([Path(name) for name in sys.argv[1:]])
     print(summary.ranks[0].gpu_events, len(summary.ranks[0].steps))
 """
 HTA = """
@@ -121,26 +123,31 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, nargs="+", default=[50, 500])
     parser.add_argument("--hta", help="python of an environment with HolisticTraceAnalysis and pandas < 3")
     parser.add_argument("--hta-most", type=float, default=600, help="largest size HTA is asked to read")
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--ranks", type=int, default=1)
     args = parser.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {args.source.name}")
-    print("    MB     events | stepline s (spread)   CPU s     MB |    HTA s   CPU s      MB | times faster")
+    print(
+        "    MB     events | stepline s (spread)   CPU s     MB |    HTA s   CPU s      MB | times faster, CPU"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for megabytes in args.megabytes:
-            path = Path(folder) / f"trace_{megabytes:.0f}.json.gz"
-            events = repeat(args.source, path, megabytes)
-            runs = [measure([sys.executable, "-c", STEPLINE, str(path)]) for _ in range(args.runs)]
+            files = [Path(folder) / f"rank{rank}_trace_{megabytes:.0f}.json.gz" for rank in range(args.ranks)]
+            events = repeat(args.source, files[0], megabytes) * args.ranks
+            for file in files[1:]:
+                file.hardlink_to(files[0])
+            runs = [measure([sys.executable, "-c", STEPLINE, *map(str, files)]) for _ in range(args.runs)]
             walls = sorted(run.wall_s for run in runs)
             own = min(run.cpu_s for run in runs), max(run.megabytes for run in runs)
             line = f"{megabytes:6.0f} {events:10,} | {walls[0]:8.2f} (+{walls[-1] - walls[0]:.2f}) "
             line += f"{own[0]:10.2f} {own[1]:6.0f} |"
             if args.hta and megabytes <= args.hta_most:
-                hta = measure([args.hta, "-c", HTA, str(path)])
-                line += (
-                    f" {hta.wall_s:8.1f} {hta.cpu_s:7.1f} {hta.megabytes:7.0f} | {hta.wall_s / walls[0]:6.1f}"
-                )
+                hta = measure([args.hta, "-c", HTA, str(files[0])])
+                line += f" {hta.wall_s:8.1f} {hta.cpu_s:7.1f} {hta.megabytes:7.0f} |"
+                line += f" {hta.wall_s / walls[0]:6.1f} {hta.cpu_s / own[0]:7.1f}"
             print(line, flush=True)
-            path.unlink()
+            for file in files:
+                file.unlink()
 
 
 if __name__ == "__main__":

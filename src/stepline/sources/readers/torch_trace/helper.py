@@ -3,6 +3,7 @@
 This module is light, so that the process can be started before anything slow is imported.
 """
 
+import gc
 from collections.abc import Sequence
 from ctypes import c_char
 from multiprocessing import get_context
@@ -81,11 +82,9 @@ class Helper:
 
 
 def _serve(memory: Any, talk: Connection) -> None:
-    import gc  # noqa: PLC0415
-
+    gc.disable()  # as in the reader
     from stepline.sources.readers.torch_trace.share import Share  # noqa: PLC0415 - in this process alone
 
-    gc.disable()  # as in the reader
     share, slots = Share(), memoryview(memory).cast("B")
     try:
         while (job := talk.recv()) is not None:
