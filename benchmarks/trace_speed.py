@@ -18,8 +18,12 @@ import sys
 import tempfile
 import threading
 import time
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
+from isal import igzip
 
 STEPLINE = """
 import sys
@@ -38,9 +42,7 @@ analysis.get_gpu_kernel_breakdown(visualize=False)
 analysis.get_temporal_breakdown(visualize=False)
 analysis.get_idle_time_breakdown(ranks=[0], visualize=False)
 """
-_NUMBERS = re.compile(
-    rb'"(?P<key>ts|correlation|External id|external id|id)"\s*:\s*(?P<number>\d+)(?P<rest>\.\d+)?'
-)
+_NUMBERS = re.compile(rb'"(?P<key>ts|correlation|External id|external id|id)"\s*:\s*(?P<number>\d+)')
 
 
 def repeat(source: Path, target: Path, megabytes: float) -> int:
@@ -49,23 +51,22 @@ def repeat(source: Path, target: Path, megabytes: float) -> int:
     begin = text.index(b"[", text.index(b'"traceEvents"')) + 1
     end = text.rindex(b"]", 0, text.rindex(b'"traceName"') if b'"traceName"' in text[-2000:] else len(text))
     body = text[begin:end].strip()
-    times = [int(match["number"]) for match in _NUMBERS.finditer(body) if match["key"] == b"ts"]
-    ids = [int(match["number"]) for match in _NUMBERS.finditer(body) if match["key"] != b"ts"]
-    span = max(times) - sorted(times)[len(times) // 1000] + 1000
-    last = max(ids) + 1
+    found = list(_NUMBERS.finditer(body))
+    numbers = np.array([int(match["number"]) for match in found])
+    time = np.array([match["key"] == b"ts" for match in found])
+    span = numbers[time].max() - np.sort(numbers[time])[time.sum() // 1000] + 1000
+    step = np.where(time, span, numbers[~time].max() + 1)
+    edges = [0, *(at for match in found for at in match.span("number")), len(body)]
+    between = [body[left:right] for left, right in zip(edges[::2], edges[1::2], strict=True)]
     copies = max(1, round(megabytes * 1e6 / len(body)))
-    with gzip.open(target, "wb", compresslevel=1) as out:
+    with igzip.open(target, "wb") as out:
         out.write(text[:begin])
         for copy in range(copies):
-
-            def shift(match: re.Match[bytes], copy: int = copy) -> bytes:
-                step = span if match["key"] == b"ts" else last
-                number = int(match["number"]) + copy * step
-                return b'"%s": %d%s' % (match["key"], number, match["rest"] or b"")
-
-            out.write((b",\n  " if copy else b"\n  ") + _NUMBERS.sub(shift, body))
+            shifted = [b"%d" % number for number in (numbers + copy * step).tolist()]
+            out.write(b",\n  " if copy else b"\n  ")
+            out.write(b"".join(chain.from_iterable(zip(between, [*shifted, b""], strict=True))))
         out.write(text[end:])
-    return copies * len(times)
+    return copies * int(time.sum())
 
 
 class Measured(NamedTuple):
