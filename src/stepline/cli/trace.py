@@ -1,6 +1,7 @@
 """`stepline trace PATH...`: steps, components, kernels and ranks of GPU traces."""
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -111,6 +112,16 @@ def _each(jobs: list[Job], files: list[Path], *, quiet: bool) -> Iterator[list[t
 
 def condense(job: Job, *, progress: bool = False, processes: int = 1) -> list[tuple[RankTrace, "Arrivals"]]:
     """One file to the summaries of its processes."""
+    collecting = gc.isenabled()
+    gc.disable()  # events are acyclic; the collector would scan them for nothing
+    try:
+        return _condensed(job, progress=progress, processes=processes)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _condensed(job: Job, *, progress: bool, processes: int) -> list[tuple[RankTrace, "Arrivals"]]:
     from stepline.sources.readers import traces  # noqa: PLC0415
 
     path, context_tokens, step_ms, gpu = job

@@ -82,7 +82,7 @@ class Helper:
 
 
 def _serve(memory: Any, talk: Connection) -> None:
-    gc.disable()  # as in the reader
+    gc.disable()  # events are acyclic
     from stepline.sources.readers.torch_trace.share import Share  # noqa: PLC0415 - in this process alone
 
     share, slots = Share(), memoryview(memory).cast("B")

@@ -1,6 +1,5 @@
 """One pass over a trace file: where the event list begins, its whole events block by block, what follows it."""
 
-import gc
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -30,15 +29,9 @@ def read(path: Path, progress: Callable[[int], None] | None = None, helper: Help
         UnreadableEvidence: when the file holds no trace at all.
         CannotShare: when only one process can read this file.
     """
-    collecting = gc.isenabled()
-    gc.disable()  # events are acyclic; the collector would scan them for nothing
-    try:
-        reading = _Reading(path, helper)
-        reading.run(progress)
-        return reading.result()
-    finally:
-        if collecting:
-            gc.enable()
+    reading = _Reading(path, helper)
+    reading.run(progress)
+    return reading.result()
 
 
 class _Reading:
