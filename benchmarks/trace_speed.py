@@ -1,9 +1,11 @@
 """Time and memory of full step accounting on traces of growing size, beside HolisticTraceAnalysis.
 
 Repeats one real trace (times, correlations and ids shifted per copy) to the sizes asked for, then runs each
-tool in fresh processes and reports the best of the runs, with the peak memory summed over its processes.
+tool in fresh processes and reports the best of the runs, with the peak memory summed over its processes. `--ranks`
+asks for the same number of files of that size at once.
 
     python benchmarks/trace_speed.py SOURCE.json.gz --megabytes 50 500 2000 --hta /tmp/hta/bin/python
+    python benchmarks/trace_speed.py SOURCE.json.gz --megabytes 500 --ranks 2
 """
 
 import argparse
@@ -16,15 +18,19 @@ import sys
 import tempfile
 import threading
 import time
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
+from isal import igzip
 
 STEPLINE = """
 import sys
 from pathlib import Path
 from stepline.cli.trace import summarise_paths
 if __name__ == "__main__":
-    summary = summarise_paths([Path(sys.argv[1])])
+    summary = summarise_paths([Path(name) for name in sys.argv[1:]])
     print(summary.ranks[0].gpu_events, len(summary.ranks[0].steps))
 """
 HTA = """
@@ -36,9 +42,7 @@ analysis.get_gpu_kernel_breakdown(visualize=False)
 analysis.get_temporal_breakdown(visualize=False)
 analysis.get_idle_time_breakdown(ranks=[0], visualize=False)
 """
-_NUMBERS = re.compile(
-    rb'"(?P<key>ts|correlation|External id|external id|id)"\s*:\s*(?P<number>\d+)(?P<rest>\.\d+)?'
-)
+_NUMBERS = re.compile(rb'"(?P<key>ts|correlation|External id|external id|id)"\s*:\s*(?P<number>\d+)')
 
 
 def repeat(source: Path, target: Path, megabytes: float) -> int:
@@ -47,23 +51,22 @@ def repeat(source: Path, target: Path, megabytes: float) -> int:
     begin = text.index(b"[", text.index(b'"traceEvents"')) + 1
     end = text.rindex(b"]", 0, text.rindex(b'"traceName"') if b'"traceName"' in text[-2000:] else len(text))
     body = text[begin:end].strip()
-    times = [int(match["number"]) for match in _NUMBERS.finditer(body) if match["key"] == b"ts"]
-    ids = [int(match["number"]) for match in _NUMBERS.finditer(body) if match["key"] != b"ts"]
-    span = max(times) - sorted(times)[len(times) // 1000] + 1000
-    last = max(ids) + 1
+    found = list(_NUMBERS.finditer(body))
+    numbers = np.array([int(match["number"]) for match in found])
+    time = np.array([match["key"] == b"ts" for match in found])
+    span = numbers[time].max() - np.sort(numbers[time])[time.sum() // 1000] + 1000
+    step = np.where(time, span, numbers[~time].max() + 1)
+    edges = [0, *(at for match in found for at in match.span("number")), len(body)]
+    between = [body[left:right] for left, right in zip(edges[::2], edges[1::2], strict=True)]
     copies = max(1, round(megabytes * 1e6 / len(body)))
-    with gzip.open(target, "wb", compresslevel=1) as out:
+    with igzip.open(target, "wb") as out:
         out.write(text[:begin])
         for copy in range(copies):
-
-            def shift(match: re.Match[bytes], copy: int = copy) -> bytes:
-                step = span if match["key"] == b"ts" else last
-                number = int(match["number"]) + copy * step
-                return b'"%s": %d%s' % (match["key"], number, match["rest"] or b"")
-
-            out.write((b",\n  " if copy else b"\n  ") + _NUMBERS.sub(shift, body))
+            shifted = [b"%d" % number for number in (numbers + copy * step).tolist()]
+            out.write(b",\n  " if copy else b"\n  ")
+            out.write(b"".join(chain.from_iterable(zip(between, [*shifted, b""], strict=True))))
         out.write(text[end:])
-    return copies * len(times)
+    return copies * int(time.sum())
 
 
 class Measured(NamedTuple):
@@ -121,26 +124,31 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, nargs="+", default=[50, 500])
     parser.add_argument("--hta", help="python of an environment with HolisticTraceAnalysis and pandas < 3")
     parser.add_argument("--hta-most", type=float, default=600, help="largest size HTA is asked to read")
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--ranks", type=int, default=1)
     args = parser.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {args.source.name}")
-    print("    MB     events | stepline s (spread)   CPU s     MB |    HTA s   CPU s      MB | times faster")
+    print(
+        "    MB     events | stepline s (spread)   CPU s     MB |    HTA s   CPU s      MB | times faster, CPU"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for megabytes in args.megabytes:
-            path = Path(folder) / f"trace_{megabytes:.0f}.json.gz"
-            events = repeat(args.source, path, megabytes)
-            runs = [measure([sys.executable, "-c", STEPLINE, str(path)]) for _ in range(args.runs)]
+            files = [Path(folder) / f"rank{rank}_trace_{megabytes:.0f}.json.gz" for rank in range(args.ranks)]
+            events = repeat(args.source, files[0], megabytes) * args.ranks
+            for file in files[1:]:
+                file.hardlink_to(files[0])
+            runs = [measure([sys.executable, "-c", STEPLINE, *map(str, files)]) for _ in range(args.runs)]
             walls = sorted(run.wall_s for run in runs)
             own = min(run.cpu_s for run in runs), max(run.megabytes for run in runs)
             line = f"{megabytes:6.0f} {events:10,} | {walls[0]:8.2f} (+{walls[-1] - walls[0]:.2f}) "
             line += f"{own[0]:10.2f} {own[1]:6.0f} |"
             if args.hta and megabytes <= args.hta_most:
-                hta = measure([args.hta, "-c", HTA, str(path)])
-                line += (
-                    f" {hta.wall_s:8.1f} {hta.cpu_s:7.1f} {hta.megabytes:7.0f} | {hta.wall_s / walls[0]:6.1f}"
-                )
+                hta = measure([args.hta, "-c", HTA, str(files[0])])
+                line += f" {hta.wall_s:8.1f} {hta.cpu_s:7.1f} {hta.megabytes:7.0f} |"
+                line += f" {hta.wall_s / walls[0]:6.1f} {hta.cpu_s / own[0]:7.1f}"
             print(line, flush=True)
-            path.unlink()
+            for file in files:
+                file.unlink()
 
 
 if __name__ == "__main__":

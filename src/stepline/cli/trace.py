@@ -1,6 +1,7 @@
 """`stepline trace PATH...`: steps, components, kernels and ranks of GPU traces."""
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -80,7 +81,6 @@ def summarise_paths(
     quiet: bool = True,
 ) -> TraceSummary:
     """The summary of all traces found in paths, ranks side by side where there are cores."""
-    from stepline.model.trace import join  # noqa: PLC0415 - numpy
     from stepline.sources.readers import traces  # noqa: PLC0415
 
     files = traces.find(paths)
@@ -94,6 +94,8 @@ def summarise_paths(
                 end="\n" if number == len(files) else "",
                 file=sys.stderr,
             )
+    from stepline.model.trace import join  # noqa: PLC0415 - numpy, imported beside a second process' start
+
     return join(parts, context_tokens=context_tokens)
 
 
@@ -116,7 +118,16 @@ def _each(jobs: list[Job], files: list[Path], *, quiet: bool) -> Iterator[list[t
 
 def condense(job: Job, *, progress: bool = False, processes: int = 1) -> list[tuple[RankTrace, "Arrivals"]]:
     """One file to the summaries of its processes."""
-    from stepline.model.trace import rank  # noqa: PLC0415
+    collecting = gc.isenabled()
+    gc.disable()  # events are acyclic; the collector would scan them for nothing
+    try:
+        return _condensed(job, progress=progress, processes=processes)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _condensed(job: Job, *, progress: bool, processes: int) -> list[tuple[RankTrace, "Arrivals"]]:
     from stepline.sources.readers import traces  # noqa: PLC0415
 
     path, context_tokens, step_ms, gpu = job
@@ -127,6 +138,8 @@ def condense(job: Job, *, progress: bool = False, processes: int = 1) -> list[tu
     raws = traces.read(path, tell if progress else None, processes=processes)
     if progress:
         print("\r\x1b[K", end="", file=sys.stderr)
+    from stepline.model.trace import rank  # noqa: PLC0415
+
     found = [rank(raw, context_tokens=context_tokens, unprofiled_step_ms=step_ms) for raw in raws]
     return [(_named(one, gpu), arrivals) for one, arrivals in found]
 

@@ -11,12 +11,12 @@ READ_BYTES = 1 << 16
 MAX_LINE_CHARS = 1 << 20
 """Longer lines are cut: a start-up dump is under 30 kB, and a hostile line must not fill the memory."""
 
-_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_ANSI = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _MESSAGE = ("message", "msg", "log", "event", "text", "body", "MESSAGE")
 _TIME = ("asctime", "timestamp", "@timestamp", "time", "ts", "datetime", "created")
 
 
-def chunks(stream: IO[bytes], size: Callable[[], int] = lambda: CHUNK_BYTES) -> Iterator[str]:
+def chunks(stream: IO[bytes], size: Callable[[], int] = lambda: CHUNK_BYTES) -> Iterator[bytes]:
     """Whole lines of a stream in pieces of about `size()` bytes, asked for each piece.
 
     A damaged stream raises only after everything that stood before the damage was handed out.
@@ -35,13 +35,17 @@ def chunks(stream: IO[bytes], size: Callable[[], int] = lambda: CHUNK_BYTES) -> 
         held_bytes += len(block)
         if held_bytes < size():
             continue
-        whole = b"".join(held)
-        end = whole.rfind(b"\n") + 1 or (len(whole) if held_bytes > MAX_LINE_CHARS else 0)
+        end = block.rfind(b"\n") + 1
+        if not end:
+            block = b"".join(held)
+            held = [block]
+            end = block.rfind(b"\n") + 1 or (held_bytes if held_bytes > MAX_LINE_CHARS else 0)
         if end:
-            yield whole[:end].decode("utf-8", "replace")
-        held, held_bytes = [whole[end:]], len(whole) - end
+            held[-1] = block[:end]
+            yield b"".join(held)
+            held, held_bytes = [block[end:]], len(block) - end
     if held_bytes:
-        yield b"".join(held).decode("utf-8", "replace")
+        yield b"".join(held)
     if damage is not None:
         raise damage
 
@@ -51,9 +55,9 @@ def _read_some(stream: IO[bytes]) -> bytes:
     return stream.read(READ_BYTES)
 
 
-def without_colours(text: str) -> str:
+def without_colours(text: bytes) -> bytes:
     """The text without terminal escape sequences."""
-    return _ANSI.sub("", text) if "\x1b" in text else text
+    return _ANSI.sub(b"", text) if b"\x1b" in text else text
 
 
 def split(text: str) -> list[str]:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from stepline.evidence.run import Run
-from stepline.sources import lines, thin
+from stepline.sources import lines
 from stepline.sources.read import read
-from stepline.sources.readers import log as log_reader
+from stepline.sources.readers import by_shape, log
 
 VARIANTS = (
     "[{t} TP0] Decode batch. #running-req: {n}, #token: {k}, token usage: 0.{u:02d}, "
@@ -100,14 +100,15 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thin, "KEEP", 500)
+    monkeypatch.setattr(log, "MANY_BYTES", 0)
+    monkeypatch.setattr(by_shape, "KEEP", 500)
     monkeypatch.setattr(lines, "CHUNK_BYTES", 1 << 14)
-    monkeypatch.setattr(log_reader, "BULK_CHUNK_BYTES", 1 << 17)
+    monkeypatch.setattr(by_shape, "SUMMED_CHUNK_BYTES", 1 << 17)
 
 
 def test_sums_are_those_of_the_single_lines(path: Path, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     thinned = read([path])
-    monkeypatch.setattr(thin, "KEEP", 10**9)
+    monkeypatch.setattr(by_shape, "KEEP", 10**9)
     whole = read([path])
     assert len(thinned.decodes) < len(whole.decodes)
     assert totals(thinned) == totals(whole)
@@ -150,7 +151,7 @@ def test_windows_that_a_step_can_be_read_from_stay_so(
     text = "\n".join(part for n in batches for part in (prefill, *[line.format(n)] * 100))
     (tmp_path / "server.log").write_text(text)
     thinned = valid_windows(read([tmp_path]))
-    monkeypatch.setattr(thin, "KEEP", 10**9)
+    monkeypatch.setattr(by_shape, "KEEP", 10**9)
     whole = valid_windows(read([tmp_path]))
     assert set(thinned) == set(whole)
     for running, count in whole.items():

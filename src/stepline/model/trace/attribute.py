@@ -1,5 +1,6 @@
 """For whom each row worked: by its name, else by operator or call stack, else by the chain it stands in."""
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import NDArray
 
 from stepline.evidence.trace_arrays import COPY, FILL, Column
 from stepline.facts import kernels
+from stepline.model.trace.names import named
 from stepline.model.trace.ownership import merged
 from stepline.model.trace.work import Work
 
@@ -58,7 +60,7 @@ class Attribution:
         for spans, found_by in ((raw.frames, 3), (raw.operators, 2)):
             owners = {index: kernels.owner(raw.strings[index]) for index in np.unique(spans.name).tolist()}
             for component in dict.fromkeys(owner for owner in owners.values() if owner):
-                mine = np.isin(spans.name, [index for index, owner in owners.items() if owner == component])
+                mine = named(spans.name, raw.strings, partial(_works_for, component))
                 for thread in np.unique(spans.thread[mine]).tolist():
                     here = mine & (spans.thread == thread)
                     left, right = merged(spans.start_ns[here], spans.end_ns[here])
@@ -72,11 +74,7 @@ class Attribution:
         raw = work.raw
         for chain in kernels.chains():
             first, last = (
-                np.isin(
-                    raw.gpu.name,
-                    [i for i in np.unique(raw.gpu.name).tolist() if pattern.search(raw.strings[i])],
-                )
-                for pattern in (chain.first, chain.last)
+                named(raw.gpu.name, raw.strings, pattern.search) for pattern in (chain.first, chain.last)
             )
             opened = np.flatnonzero(first)
             for end in np.flatnonzero(last).tolist():
@@ -88,3 +86,7 @@ class Attribution:
                 rows = np.arange(begin + 1, end)
                 same = (raw.gpu.stream[rows] == raw.gpu.stream[end]) & self.generic[rows]
                 self._set(rows[same & (raw.gpu.start_ns[rows] >= raw.gpu.end_ns[begin])], chain.component, 4)
+
+
+def _works_for(component: str, name: str) -> bool:
+    return kernels.owner(name) == component

@@ -59,14 +59,21 @@ def find(work: Work, step: Column, context_tokens: int | None, sms: int | None) 
     if sms:
         total[(total == sms) | (total == 2 * sms)] = 0
     length = (work.raw.gpu.end_ns - work.raw.gpu.start_ns).astype(np.float64)
-    extents, which = _extents(work)
+    grids, which_grid = np.unique(total, return_inverse=True)
+    extents, which_extents = _extents(work)
     best: tuple[float, int, Found] | None = None
     for (factor, divisor, pad), tokens in candidates.items():
         if factor < FACTOR_LEAST or factor & (factor - 1) == 0:
             continue  # a power of two is also a hidden size times a batch
-        by_grid = (total > 0) & (total % factor == 0)
-        by_shape = np.array([any(number % factor == 0 for number in found) for found in extents], bool)[which]
-        for seen_in, hits in (("grids", by_grid), ("shapes", by_shape)):
+        by_grid = (grids > 0) & (grids % factor == 0)
+        by_shape = np.array([any(number % factor == 0 for number in found) for found in extents], bool)
+        for seen_in, which, distinct in (
+            ("grids", which_grid, by_grid),
+            ("shapes", which_extents, by_shape),
+        ):
+            if not distinct.any():
+                continue
+            hits = distinct[which]
             chain = _chains(hits, order, step, work.raw.gpu.stream, work.raw.gpu.name)
             score = float(length[chain >= 0].sum())
             if score > 0 and (best is None or (score, factor) > best[:2]):
@@ -83,14 +90,8 @@ def _extents(work: Work) -> tuple[list[tuple[int, ...]], Column]:
 
     And per row which it has.
     """
-    operators, strings = work.raw.operators, work.raw.strings
-    usable = np.flatnonzero((operators.shapes >= 0) & (operators.external > 0))
-    if not len(usable):
-        return [()], np.zeros(len(work.raw.gpu), np.int64)
-    order = usable[np.argsort(operators.external[usable], kind="stable")]
-    keys, wanted = operators.external[order], work.raw.gpu.operator
-    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    shape = np.where(keys[at] == wanted, operators.shapes[order[at]], -1)
+    strings = work.raw.strings
+    shape = np.append(work.raw.operators.shapes, -1)[work.operator]  # the last one is for no operator
     distinct, which = np.unique(np.append(shape, -1), return_inverse=True)
     numbers = [
         {int(text) for text in _NUMBER.findall(strings[i])} if i >= 0 else set() for i in distinct.tolist()

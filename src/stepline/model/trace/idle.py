@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from stepline.evidence.trace_arrays import Column, Spans
 from stepline.facts import kernels
-from stepline.model.trace.ownership import covered
+from stepline.model.trace.names import named
+from stepline.model.trace.ownership import covered, merged
 from stepline.model.trace.work import Work
 
 Cause = Literal[
@@ -67,15 +68,16 @@ def gaps(work: Work, step: Column) -> Gaps:
         (3, (raw.operators.start_ns, raw.operators.end_ns)),
         (3, (raw.calls.start_ns, raw.calls.end_ns)),
     ]
+    open_ = np.flatnonzero(left > 0)
+    begin, host_end, left = begin[open_], host_end[open_], left[open_]
     before = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-    taken = np.zeros(len(row), np.int64)
+    taken = np.zeros(len(open_), np.int64)
     for cause, spans in covers:
-        before = (np.concatenate([before[0], spans[0]]), np.concatenate([before[1], spans[1]]))
+        before = merged(np.concatenate([before[0], spans[0]]), np.concatenate([before[1], spans[1]]))
         total = covered(*before, begin, host_end)
-        share = np.minimum(np.where(left > 0, total - taken, 0), left)
-        table[:, cause] += share
-        taken = np.where(left > 0, total, taken)
-    table[:, 5] += np.where(left > 0, left - np.minimum(taken, left), 0)
+        table[open_, cause] += np.minimum(total - taken, left)
+        taken = total
+    table[open_, 5] += left - np.minimum(taken, left)
     return Gaps(table, step[row])
 
 
@@ -85,13 +87,10 @@ def waiting(work: Work) -> tuple[Column, Column]:
 
 
 def _named(spans: Spans, strings: list[str], activity: kernels.Activity) -> tuple[Column, Column]:
-    wanted = [index for index in np.unique(spans.name).tolist() if kernels.host(strings[index], activity)]
-    mine = np.isin(spans.name, wanted)
+    mine = named(spans.name, strings, lambda name: kernels.host(name, activity))
     return spans.start_ns[mine], spans.end_ns[mine]
 
 
 def _steps(spans: Spans, strings: list[str]) -> tuple[Column, Column]:
-    mine = np.isin(
-        spans.name, [index for index in np.unique(spans.name).tolist() if kernels.step(strings[index])]
-    )
+    mine = named(spans.name, strings, kernels.step)
     return spans.start_ns[mine], spans.end_ns[mine]

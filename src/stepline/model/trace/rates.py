@@ -4,7 +4,6 @@ import math
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from stepline.model.trace.work import Work
 
@@ -29,18 +28,11 @@ def rates(work: Work, row: int, mean_ns: float) -> tuple[float | None, float | N
         return None, None
     if raw.gpu.moved_bytes[row] > 0:
         return float(raw.gpu.moved_bytes[row]) / mean_ns * 1e9, None
-    at = np.flatnonzero(raw.operators.external == raw.gpu.operator[row])
-    if (
-        raw.gpu.operator[row] <= 0
-        or not len(at)
-        or raw.operators.shapes[at[0]] < 0
-        or raw.operators.dtypes[at[0]] < 0
-    ):
+    operators, at = raw.operators, work.operator[row]
+    if at < 0 or operators.shapes[at] < 0 or operators.dtypes[at] < 0:
         return None, None
-    shapes, dtypes = (
-        _read(raw.strings[column[at[0]]]) for column in (raw.operators.shapes, raw.operators.dtypes)
-    )
-    name = raw.strings[raw.operators.name[at[0]]]
+    shapes, dtypes = (_read(raw.strings[column[at]]) for column in (operators.shapes, operators.dtypes))
+    name = raw.strings[operators.name[at]]
     if name in _PRODUCTS:
         if not _longest_of_its_operator(work, row):
             return None, None  # adds up the parts of a split product, or lays out an operand

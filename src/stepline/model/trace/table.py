@@ -40,7 +40,7 @@ class Tables:
         busy = np.bincount(group, self.owned_ns[chosen])
         total = np.bincount(group, (gpu.end_ns - gpu.start_ns)[chosen])
         count = np.bincount(group)
-        order = np.argsort(-busy, kind="stable")
+        order = np.lexsort((first, -busy))  # among equals the first to run
         found = []
         for index in order[:most].tolist():
             row = int(chosen[first[index]])
@@ -95,11 +95,10 @@ class Tables:
 
 
 def _shapes(work: Work, row: int) -> str | None:
-    operators = work.raw.operators
-    at = np.flatnonzero(operators.external == work.raw.gpu.operator[row])
-    if work.raw.gpu.operator[row] <= 0 or not len(at) or operators.shapes[at[0]] < 0:
+    operator, shapes = work.operator[row], work.raw.operators.shapes
+    if operator < 0 or shapes[operator] < 0:
         return None
-    return re.sub(r"\s+", "", work.raw.strings[operators.shapes[at[0]]])[:160]
+    return re.sub(r"\s+", "", work.raw.strings[shapes[operator]])[:160]
 
 
 def _alike(gpu: GpuWork, component: Column, chosen: Column) -> tuple[Column, Column]:

@@ -11,6 +11,7 @@ from stepline.evidence.scheduler import TransferReport
 from stepline.sources.fold import fold
 from stepline.sources.logbook import LogBook
 from stepline.sources.scrape_time import from_name
+from stepline.sources.template import Templates
 
 PREFIX = "dynamo_frontend_"
 NAMES = {
@@ -30,10 +31,10 @@ class DynamoLog:
     """Collects transfers; batch lines in the same file are the engine's own and read by its dialect."""
 
     MARKS: ClassVar[tuple[str, ...]] = ("nixl.",)
+    TEMPLATES: ClassVar[Templates | None] = None
 
     def __init__(self, file: str) -> None:
         self.book = LogBook(file, "dynamo")
-        self.bulk = None
 
     @staticmethod
     def recognises(head: bytes) -> bool:

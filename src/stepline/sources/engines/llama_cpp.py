@@ -15,6 +15,7 @@ from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.sources.fold import fold
 from stepline.sources.logbook import LogBook
+from stepline.sources.template import Templates
 
 PREFIX = "llamacpp:"
 NAMES = {
@@ -40,10 +41,10 @@ class LlamaCppLog:
     """Collects the decode of each finished request."""
 
     MARKS: ClassVar[tuple[str, ...]] = ("eval time =", "n_slots =", "n_ctx_")
+    TEMPLATES: ClassVar[Templates | None] = None
 
     def __init__(self, file: str) -> None:
         self.book = LogBook(file, "llama.cpp")
-        self.bulk = None
         self._levels: list[LoadLevel] = []
 
     @staticmethod

@@ -14,6 +14,7 @@ from stepline.evidence.scheduler import DecodeReport
 from stepline.sources.fold import fold
 from stepline.sources.logbook import LogBook
 from stepline.sources.scrape_time import from_name
+from stepline.sources.template import Templates
 
 PREFIX = "lmdeploy:"
 NAMES = {
@@ -42,10 +43,10 @@ class LmdeployLog:
     """Collects the periodic lines."""
 
     MARKS: ClassVar[tuple[str, ...]] = (_MARK,)
+    TEMPLATES: ClassVar[Templates | None] = None
 
     def __init__(self, file: str) -> None:
         self.book = LogBook(file, "lmdeploy")
-        self.bulk = None
 
     @staticmethod
     def recognises(head: bytes) -> bool:

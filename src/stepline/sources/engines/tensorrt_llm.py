@@ -14,6 +14,7 @@ from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport
 from stepline.sources.logbook import LogBook
 from stepline.sources.scrape_time import from_comment
+from stepline.sources.template import Templates
 
 _RECOGNISE = re.compile(rb"\biter = \d+, .*host_step_time = |\[TRT-LLM\]")
 _ITERATION = re.compile(
@@ -31,10 +32,10 @@ class TensorRtLlmLog:
     """Collects one record an iteration of rank 0."""
 
     MARKS: ClassVar[tuple[str, ...]] = ("host_step_time",)
+    TEMPLATES: ClassVar[Templates | None] = None
 
     def __init__(self, file: str) -> None:
         self.book = LogBook(file, "tensorrt-llm")
-        self.bulk = None
 
     @staticmethod
     def recognises(head: bytes) -> bool:

@@ -9,6 +9,7 @@ from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.sources.fold import fold
 from stepline.sources.logbook import LogBook
+from stepline.sources.template import Templates
 
 PREFIX = "tgi_"
 NAMES = {
@@ -29,10 +30,10 @@ class TgiLog:
     """Collects what the start-up lines settle."""
 
     MARKS: ClassVar[tuple[str, ...]] = ("Cuda Graphs are", "Setting max batch total tokens")
+    TEMPLATES: ClassVar[Templates | None] = None
 
     def __init__(self, file: str) -> None:
         self.book = LogBook(file, "tgi")
-        self.bulk = None
 
     @staticmethod
     def recognises(head: bytes) -> bool:

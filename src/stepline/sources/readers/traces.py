@@ -3,9 +3,12 @@
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stepline.errors import UnreadableEvidence
-from stepline.evidence.trace_arrays import RawTrace
+
+if TYPE_CHECKING:
+    from stepline.evidence.trace_arrays import RawTrace
 
 _SQLITE = b"SQLite format 3\x00"
 _EVENTS = re.compile(rb'"traceEvents"\s*:|^\s*\[\s*\{\s*"(?:ph|name|cat|pid)"\s*:')
@@ -50,11 +53,9 @@ def sort(path: Path) -> str | None:
     return "torch" if _EVENTS.search(start) else None
 
 
-SPLIT_FROM_BYTES = 6 << 20
-"""Bytes on disk from which a second process (0.3 s to start) pays for one trace: about 100 MB of JSON."""
-
-
-def read(path: Path, progress: Callable[[int], None] | None = None, *, processes: int = 1) -> list[RawTrace]:
+def read(
+    path: Path, progress: Callable[[int], None] | None = None, *, processes: int = 1
+) -> list["RawTrace"]:
     """One trace a process recorded in the file; a large one is shared by two of `processes`.
 
     Raises:
@@ -66,8 +67,4 @@ def read(path: Path, progress: Callable[[int], None] | None = None, *, processes
         return nsys_sqlite.read(path)
     from stepline.sources.readers import torch_trace  # noqa: PLC0415
 
-    if processes > 1 and path.stat().st_size >= SPLIT_FROM_BYTES:
-        from stepline.sources.readers.torch_trace import parallel  # noqa: PLC0415
-
-        return [parallel.read(path, progress)]
-    return [torch_trace.read(path, progress)]
+    return [torch_trace.read(path, progress, processes=processes)]

@@ -8,6 +8,7 @@ speculation and disaggregation, so a line is read as key and value pairs, never 
 import re
 from collections.abc import Iterator, Mapping
 from math import isfinite
+from typing import Any
 
 from stepline.evidence.origin import Origin
 from stepline.evidence.scheduler import DecodeReport, PrefillReport
@@ -38,6 +39,39 @@ KNOWN_KEYS = frozenset(
     )
 )
 """Keys that the engine prints, by which a wrapped line is told from chance matches in prose."""
+RECORDS: dict[str, type[DecodeReport] | type[PrefillReport]] = {
+    "Decode": DecodeReport,
+    "Prefill": PrefillReport,
+}
+FIELDS: dict[str, dict[str, tuple[str, ...]]] = {
+    "Decode": {
+        "running": ("#running-req",),
+        "queued": ("#queue-req",),
+        "pool_tokens": POOL_TOKENS,
+        "accept_length": ("accept len",),
+        "accept_rate": ("accept rate",),
+        "tok_s": ("gen throughput (token/s)",),
+        "retracted": ("#retracted-req",),
+        "transferring": ("#transfer-req",),
+        "preallocated": ("#prealloc-req",),
+        "forward_busy": ("fwd occupancy",),
+    },
+    "Prefill": {
+        "new_sequences": ("#new-seq",),
+        "new_tokens": ("#new-token",),
+        "cached_tokens": ("#cached-token",),
+        "running": ("#running-req",),
+        "queued": ("#queue-req",),
+        "pending_tokens": ("#pending-token",),
+        "inflight": INFLIGHT,
+        "bootstrapping": BOOTSTRAPPING,
+        "tok_s": ("input throughput (token/s)",),
+    },
+}
+"""By kind of line the fields of its record, each with the keys that it had in the releases."""
+NEEDED = {"Decode": ("running",), "Prefill": ("new_sequences", "new_tokens")}
+FRACTIONS = frozenset(("accept_length", "accept_rate", "tok_s", "forward_busy"))
+"""Fields that are no counts."""
 _WHOLE = re.compile(r"\.\d\d%?$|True$|False$")
 
 Report = DecodeReport | PrefillReport
@@ -83,80 +117,33 @@ def _heads(line: str) -> Iterator[re.Match[str]]:
 
 def to_report(kind: str, pairs: Mapping[str, str], prefix: Prefix, seq: int, origin: Origin) -> Report | None:
     """The record of one batch message; None when it does not say how many requests ran or were admitted."""
-    return (_decode if kind == "Decode" else _prefill)(pairs, prefix, seq, origin)
-
-
-def _decode(pairs: Mapping[str, str], prefix: Prefix, seq: int, origin: Origin) -> DecodeReport | None:
-    running = _int(pairs, "#running-req")
-    if running is None:
+    fields: dict[str, Any] = {}
+    for name, keys in FIELDS[kind].items():
+        for key in keys:
+            value = _float(pairs[key]) if key in pairs else None
+            if value is not None and (name in FRACTIONS or abs(value) <= 2**53):
+                fields[name] = value if name in FRACTIONS else int(value)
+                break
+    if not all(name in fields for name in NEEDED[kind]):
         return None
-    return DecodeReport(
+    return RECORDS[kind](
         seq=seq,
         origin=origin,
         time_s=prefix.time_s,
         dp=prefix.dp,
         pp=prefix.pp,
-        running=running,
-        queued=_int(pairs, "#queue-req"),
-        pool_tokens=_first(pairs, POOL_TOKENS),
         pool_usage=_fullest_pool(pairs),
-        accept_length=_float(pairs, "accept len"),
-        accept_rate=_float(pairs, "accept rate"),
-        graph=_graph(pairs),
-        tok_s=_float(pairs, "gen throughput (token/s)"),
-        retracted=_int(pairs, "#retracted-req"),
-        transferring=_int(pairs, "#transfer-req"),
-        preallocated=_int(pairs, "#prealloc-req"),
-        forward_busy=_float(pairs, "fwd occupancy"),
-    )
-
-
-def _prefill(pairs: Mapping[str, str], prefix: Prefix, seq: int, origin: Origin) -> PrefillReport | None:
-    sequences, tokens = _int(pairs, "#new-seq"), _int(pairs, "#new-token")
-    if sequences is None or tokens is None:
-        return None
-    return PrefillReport(
-        seq=seq,
-        origin=origin,
-        time_s=prefix.time_s,
-        dp=prefix.dp,
-        pp=prefix.pp,
-        new_sequences=sequences,
-        new_tokens=tokens,
-        cached_tokens=_int(pairs, "#cached-token"),
-        running=_int(pairs, "#running-req"),
-        queued=_int(pairs, "#queue-req"),
-        pending_tokens=_int(pairs, "#pending-token"),
-        pool_usage=_fullest_pool(pairs),
-        inflight=_first(pairs, INFLIGHT),
-        bootstrapping=_first(pairs, BOOTSTRAPPING),
-        graph=_graph(pairs),
-        tok_s=_float(pairs, "input throughput (token/s)"),
+        graph=next((pairs[key] == "True" for key in GRAPH_KEYS if key in pairs), None),
+        **fields,
     )
 
 
 def _fullest_pool(pairs: Mapping[str, str]) -> float | None:
-    usages = [value for key in POOL_USAGES if (value := _float(pairs, key)) is not None]
+    usages = [value for key in POOL_USAGES if key in pairs and (value := _float(pairs[key])) is not None]
     return max(usages) if usages else None
 
 
-def _graph(pairs: Mapping[str, str]) -> bool | None:
-    return next((pairs[key] == "True" for key in GRAPH_KEYS if key in pairs), None)
-
-
-def _first(pairs: Mapping[str, str], keys: tuple[str, ...]) -> int | None:
-    return next((value for key in keys if (value := _int(pairs, key)) is not None), None)
-
-
-def _int(pairs: Mapping[str, str], key: str) -> int | None:
-    value = _float(pairs, key)
-    return None if value is None or abs(value) > 2**53 else int(value)
-
-
-def _float(pairs: Mapping[str, str], key: str) -> float | None:
-    text = pairs.get(key)
-    if text is None:
-        return None
+def _float(text: str) -> float | None:
     try:
         value = float(text)
     except ValueError:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import EventKind, TransferReport
+from stepline.sources.engines.sglang import templates
 from stepline.sources.engines.sglang.batch_lines import (
     HEAD,
     KNOWN_KEYS,
@@ -14,11 +15,11 @@ from stepline.sources.engines.sglang.batch_lines import (
     parse_pairs,
     to_report,
 )
-from stepline.sources.engines.sglang.bulk import Bulk
 from stepline.sources.engines.sglang.prefix import Prefix, parse_prefix
 from stepline.sources.engines.sglang.settings import facts_from_settings, parse_server_args
 from stepline.sources.engines.sglang.startup import READERS, settled
 from stepline.sources.logbook import GPU_FAULTS, LogBook
+from stepline.sources.template import MAX_WRAPS, Templates
 
 _RECOGNISE = re.compile(
     rb"(?:Decode|Prefill) batch[.,\s]|server_args=(?:ServerArgs\(|\{)|max_running_requests=\d"
@@ -30,8 +31,6 @@ _HTTP_5XX = re.compile(r'"POST [^"]*" 5\d\d\b')
 _STARTS_ANEW = re.compile(r"^\s*(?:\(\w+ pid=|\[|\{|\d{4}-\d\d-\d\d|[IWE]\d{4} |INFO|WARNING|ERROR)")
 _MOONCAKE = re.compile(r"Transfer Engine Throughput: ([\d.]+) ([KMG]?B)/s")
 _SCALES = {"B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9}
-MAX_WRAPS = 4
-"""A batch line of 400 characters wraps into four or five on a terminal of 80 to 100 columns."""
 EVENTS: tuple[tuple[str, EventKind], ...] = (
     ("The server is fired up and ready to roll", "ready"),
     ("Profiling starts", "profile-start"),
@@ -59,10 +58,10 @@ class SglangLog:
         *(mark for mark, _ in READERS),
     )
     """A line without any of these, and that is no remark, tells nothing."""
+    TEMPLATES: ClassVar[Templates | None] = templates
 
     def __init__(self, file: str) -> None:
         self.book = LogBook(file, "sglang")
-        self.bulk = Bulk()
         self._wrapped: tuple[int, list[str]] | None = None
 
     @staticmethod

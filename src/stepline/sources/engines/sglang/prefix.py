@@ -12,7 +12,7 @@ from functools import lru_cache
 import msgspec
 
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
-_RANK = re.compile(r"\b(DP|PP)(\d+)\b")
+RANK = re.compile(r"\b(DP|PP)(\d+)\b")
 MAX_PREFIX = 400
 """No prefix is longer; what stands further back belongs to another line that lost its end."""
 
@@ -32,7 +32,7 @@ def parse_prefix(text: str) -> Prefix:
     stamp = None
     for stamp in _STAMP.finditer(text):  # noqa: B007  # the last one is wanted
         pass
-    ranks = {name: int(number[:9]) for name, number in _RANK.findall(text)}
+    ranks = {name: int(number[:9]) for name, number in RANK.findall(text)}
     return Prefix(_seconds(stamp) if stamp else None, ranks.get("DP"), ranks.get("PP"))
 
 

@@ -7,11 +7,11 @@ import msgspec
 
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import EventKind
-from stepline.sources.engines.vllm import stat_lines
-from stepline.sources.engines.vllm.bulk import Bulk
+from stepline.sources.engines.vllm import stat_lines, templates
 from stepline.sources.engines.vllm.settings import facts_from_settings, parse_arguments, parse_dump
 from stepline.sources.engines.vllm.startup import RULES, settled
 from stepline.sources.logbook import GPU_FAULTS, LogBook
+from stepline.sources.template import Templates
 
 _RECOGNISE = re.compile(
     rb"Avg prompt throughput: [\d.]+ tokens/s|iteration elapsed time: [\d.]+ ms|vLLM API server version"
@@ -53,10 +53,10 @@ class VllmLog:
         *(mark for mark, _, _ in RULES),
     )
     """A line without any of these, and that is no remark, tells nothing."""
+    TEMPLATES: ClassVar[Templates | None] = templates
 
     def __init__(self, file: str) -> None:
         self.book = LogBook(file, "vllm")
-        self.bulk = Bulk()
 
     @staticmethod
     def recognises(head: bytes) -> bool:

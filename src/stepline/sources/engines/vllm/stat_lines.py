@@ -30,7 +30,7 @@ _PAIR = re.compile(r"(?P<key>[A-Z][A-Za-z ]*?): (?P<value>-?\d+(?:\.\d+)?)(?P<un
 _MEAN_LENGTH = re.compile(r"Mean acceptance length: ([\d.]+)")
 _DRAFT_RATE = re.compile(r"(?:Avg )?Draft acceptance rate: ([\d.]+)(%?)")
 _STAMP = re.compile(r"(?:(\d{4})-)?(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
-_PROCESS = re.compile(r"\bEngineCore_?(?:DP)?(\d+)")
+PROCESS = re.compile(r"\bEngineCore_?(?:DP)?(\d+)")
 NO_YEAR = 1972
 """The year given to stamps without one: a leap year, so that every date exists."""
 
@@ -71,7 +71,7 @@ def parse_stats(line: str, seq: int, origin: Origin) -> DecodeReport | None:
         queued=None if queued is None else int(queued),
         deferred=int(pairs["Deferred"]) if "Deferred" in pairs else None,
         retracted=int(pairs["Swapped"]) if "Swapped" in pairs else None,
-        pool_usage=next((value for key, value in pairs.items() if _is_pool(key)), None),
+        pool_usage=next((value for key, value in pairs.items() if is_pool(key)), None),
         tok_s=pairs.get("Avg generation throughput"),
         prefill_tok_s=pairs.get("Avg prompt throughput"),
         prefix_hit_share=pairs.get("Prefix cache hit rate"),
@@ -99,7 +99,7 @@ def parse_iteration(line: str, seq: int, origin: Origin) -> DecodeReport | None:
     if found is None or found["dummy"]:
         return None
     usage = CACHE_TAIL.search(line, found.end())
-    process = _PROCESS.search(line[: found.start()])
+    process = PROCESS.search(line[: found.start()])
     engine = found["engine"] or (process[1] if process else None)
     running, made = int(found["gen_reqs"]), int(found["gen_tokens"])
     return DecodeReport(
@@ -132,16 +132,24 @@ def parse_graph_row(line: str, origin: Origin) -> GraphUse | None:
     )
 
 
-def _pairs(text: str) -> Mapping[str, float]:
-    """Every `Key: value`, percentages as shares; a number that may have been cut at the end is left out."""
-    found: dict[str, float] = {}
+def pairs_of(text: str) -> dict[str, re.Match[str]]:
+    """Every `Key: value` by its key, the first of each; a number that may have been cut at the end is left out."""
+    found: dict[str, re.Match[str]] = {}
     end = len(text.rstrip())
     for match in _PAIR.finditer(text):
         if match.end() == end and not match["unit"]:
             continue  # every unit follows its number, so this line was cut within it
-        found.setdefault(match["key"], float(match["value"]) / (100 if match["unit"] else 1))
+        found.setdefault(match["key"], match)
     return found
 
 
-def _is_pool(key: str) -> bool:
+def _pairs(text: str) -> Mapping[str, float]:
+    """Values of the pairs, percentages as shares."""
+    return {
+        key: float(match["value"]) / (100 if match["unit"] else 1) for key, match in pairs_of(text).items()
+    }
+
+
+def is_pool(key: str) -> bool:
+    """True for the key of the share of the pool in use."""
     return key.endswith("KV cache usage") and not key.startswith("CPU")

@@ -1,8 +1,12 @@
 """The `args` of events: one record for all categories (libkineto MetadataFieldCatalog.h, CuptiActivity.h)."""
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
+import numpy as np
+
+from stepline.evidence.trace_arrays import Column
 
 _NO_JSON = msgspec.Raw(b"")
 
@@ -50,18 +54,10 @@ def loosely(raw: bytes) -> Args:
     return Args(**good)
 
 
-class Triples(dict[bytes, int]):
-    """Indices in `known` of grids and blocks by their bytes; −1 thrice where one holds no three integers."""
-
-    def __init__(self) -> None:
-        super().__init__({b"": 0})
-        self.known: list[tuple[int, int, int]] = [(-1, -1, -1)]
-
-    def __missing__(self, text: bytes) -> int:
-        try:
-            triple = msgspec.json.decode(text, type=tuple[int, int, int], strict=False)
-        except msgspec.DecodeError:
-            triple = self.known[0]
-        self[text] = number = len(self.known)
-        self.known.append(triple)
-        return number
+def triples(strings: list[str], indices: Column) -> Column:
+    """Grids or blocks, n × 3, from indices of their JSON texts; −1 thrice where one holds no three integers."""
+    known = np.full((len(strings) + 1, 3), -1, np.int64)  # the last row is for index −1
+    for index in np.unique(indices[indices >= 0]).tolist():
+        with suppress(msgspec.DecodeError, OverflowError):
+            known[index] = msgspec.json.decode(strings[index], type=tuple[int, int, int], strict=False)
+    return known[indices]

@@ -65,7 +65,7 @@ _LONE_BACKSLASH = re.compile(rb'\\(?!["\\/bfnrtu])')
 _NAME = re.compile(rb'("name"\s*:\s*")(.*?)("\s*,\s*"(?:ph|cat|pid|tid|ts|dur|args|s|id)"\s*:)', re.DOTALL)
 
 
-def decode(text: bytes, *, text_times: bool) -> list[Any]:
+def decode(text: bytes | memoryview, *, text_times: bool) -> list[Any]:
     """All events of a well-formed list, non-spans included.
 
     Raises:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-PIECE_BYTES = 4 << 20
-"""Small enough that one decoded piece stays under 30 MB, large enough that per-piece costs vanish."""
+PIECE_BYTES = 2 << 20
+"""Small enough that a decoded piece stays near the caches, large enough that per-piece costs vanish."""
 
 
 class CutShort(Exception):
