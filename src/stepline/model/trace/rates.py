@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from stepline.model.trace.work import Work
 
