@@ -59,11 +59,16 @@ def main() -> None:
     parser.add_argument(
         "--healthy", type=int, default=4, help="as many times more of those without a fault (4)"
     )
+    parser.add_argument("--only", nargs="+", metavar="FAULT", help="only these faults")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the captures there")
     args = parser.parse_args()
-    drawn = list(cases(args.seed, repeats=args.repeats, healthy=args.healthy))
+    drawn = [
+        case
+        for case in cases(args.seed, repeats=args.repeats, healthy=args.healthy)
+        if not args.only or case.fault in args.only
+    ]
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch, ProcessPoolExecutor(args.jobs) as pool:
         out = args.keep or Path(scratch)

@@ -93,8 +93,15 @@ class WideProducts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wide_products(group: StepGroup) -> WideProducts:
-    """Products of weights that run in fp32 or tf32, by the kernels' names."""
-    rows = [kernel for kernel in group.top if kernel.component in MATRICES and kernel.dtype in WIDE]
+    """Products of weights that run in fp32 or tf32, by the kernels' names.
+
+    Work sized by the configured context multiplies no weights and has a cause of its own (K401).
+    """
+    rows = [
+        kernel
+        for kernel in group.top
+        if kernel.component in MATRICES and kernel.dtype in WIDE and kernel.context_multiple is None
+    ]
     return WideProducts(
         wide_ms=sum(kernel.busy_ms for kernel in rows),
         matrices_ms=sum(group.component_ms(name) for name in MATRICES),

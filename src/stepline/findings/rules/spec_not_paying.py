@@ -27,6 +27,7 @@ References:
 import statistics
 
 from stepline import units
+from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
@@ -42,6 +43,7 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.picture import Picture
+from stepline.model.predict import without_drafts
 from stepline.model.windows import DecodeWindow
 
 FASTER = 1.1
@@ -126,11 +128,9 @@ def _compared(drafted: list[DecodeWindow], plain: list[DecodeWindow], accept: fl
 
 def _wasted(picture: Picture, accept: float) -> Fired:
     rate = picture.rate_tok_s
-    gain = (
-        None
-        if rate is None
-        else Gain(tok_s=rate * WASTED, low=rate, high=rate * 2, binds_next="plain decoding")
-    )
+    gain = gain_from(without_drafts(picture))
+    if gain is None and rate is not None:
+        gain = Gain(tok_s=rate * WASTED, low=rate, high=rate * 2, binds_next="plain decoding")
     return Fired(
         status="suspected",
         headline=f"a speculative step yields {accept:.2f} tokens: the drafts are all but wasted",

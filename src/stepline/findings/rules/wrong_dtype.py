@@ -43,7 +43,7 @@ from stepline.findings.outcome import (
 )
 from stepline.model.kernel_paths import WIDE_BITS, WideProducts, weight_bits, wide_products
 from stepline.model.picture import Picture
-from stepline.model.predict import traced_batch_step, with_step
+from stepline.model.predict import saved_at_load, with_exchange
 from stepline.model.traced import WORTH_SHARE, TracedStep
 
 MOST = 0.5
@@ -113,14 +113,14 @@ def _fired(picture: Picture, traced: TracedStep, wide: WideProducts, bits: float
 
 def _gain(picture: Picture, wide: WideProducts) -> Gain | None:
     """Half the bytes at best bandwidth; the whole step's floor and twice that time at the ends."""
-    step, floors = traced_batch_step(picture), picture.floors
-    if step is None or floors is None:
+    step, floors, traced = picture.step, picture.floors, picture.traced
+    if step is None or floors is None or traced is None:
         return None
-    rest = step.measured_ms - wide.wide_ms
+    least, most = saved_at_load(picture, traced, wide.wide_ms)
     floor = floors.here.total_ms
-    central = min(step.measured_ms, max(floor, rest + floor))
-    slow = min(step.measured_ms, rest + max(2 * floor, wide.wide_ms / 2))
-    return gain_from(with_step(picture, central, floor, slow, "weight reads in the checkpoint's type"))
+    central = min(step.measured_ms, max(floor, step.measured_ms - (least + most) / 2 + floor))
+    slow = min(step.measured_ms, step.measured_ms - least + max(2 * floor, least / 2))
+    return gain_from(with_exchange(picture, central, floor, slow, "weight reads in the checkpoint's type"))
 
 
 RULE = Rule("K405", "wrong-dtype", "0.1.0", check)

@@ -25,6 +25,7 @@ EPOCH_S = 1_767_225_600.0
 """2026-01-01 00:00:00 UTC: simulated captures have a clock of their own."""
 _WARM_S, _BETWEEN_S = 60.0, 1.0
 _TRACED_STREAMS, _TRACED_STEPS = 16, 6
+"""Half of the cases (by seed) are traced at the last level's own streams, half at no more than these."""
 
 
 def write_capture(case: Case, out: Path) -> Truth:
@@ -85,11 +86,13 @@ def _serve(
         repeats.begin()
         rows.append(client.level(level))
     end_s = virtual.now_s
-    # The counters are scraped before the profile disturbs them, as a capture of a real engine does.
+    # Log and counters are read before the profile disturbs them.
     page, info = face.page(), face.info()
-    traces = _traces(virtual, client, face.profiler, levels[-1]) if traced else {}
+    streams = levels[-1].concurrency if case.seed % 2 else min(levels[-1].concurrency, _TRACED_STREAMS)
+    text = "".join(log)
+    traces = _traces(virtual, client, face.profiler, streams, levels[-1].input_tokens) if traced else {}
     files = {
-        "server.log": "".join(log),
+        "server.log": text,
         "metrics.txt": page,
         "config.json": json.dumps(config, indent=1),
         "gpm.csv": sampler.rows(end_s, EPOCH_S),
@@ -102,10 +105,12 @@ def _serve(
     return {name: text.encode() for name, text in files.items()} | traces, rows, repeats
 
 
-def _traces(virtual: Virtual, client: VirtualClient, profiler: Profiler, level: Level) -> dict[str, bytes]:
+def _traces(
+    virtual: Virtual, client: VirtualClient, profiler: Profiler, streams: int, input_tokens: int
+) -> dict[str, bytes]:
     """A profile of some decode steps under a load of its own, one file a rank; none where no steps came."""
     with tempfile.TemporaryDirectory() as scratch:
-        client.hold(min(level.concurrency, _TRACED_STREAMS), level.input_tokens, 2.0)
+        client.hold(streams, input_tokens, 2.0)
         profiler.start(Path(scratch), lambda rank: f"decode-TP-{rank}.trace.json.gz", _TRACED_STEPS)
         virtual.run(virtual.now_s + 2.0)
         client.let_go()

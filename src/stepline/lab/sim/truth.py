@@ -11,7 +11,7 @@ from stepline.lab.sim.forward import Forward
 
 WORTH = 0.1
 """Below a tenth of the load nothing is a finding, at most a note; so a fault that costs less is not expected."""
-_DISTORTIONS = ("L102", "L104")
+_DISTORTIONS = ("L102", "L104", "L105")
 """Faults of the measurement: they bend what is read and cost the server nothing."""
 
 
