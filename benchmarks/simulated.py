@@ -59,6 +59,7 @@ def main() -> None:
     parser.add_argument(
         "--healthy", type=int, default=4, help="as many times more of those without a fault (4)"
     )
+    parser.add_argument("--pairs", type=int, default=0, help="cases of each pair of faults and strength (0)")
     parser.add_argument("--only", nargs="+", metavar="FAULT", help="only these faults")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, metavar="FILE")
@@ -66,14 +67,15 @@ def main() -> None:
     args = parser.parse_args()
     drawn = [
         case
-        for case in cases(args.seed, repeats=args.repeats, healthy=args.healthy)
+        for case in cases(args.seed, repeats=args.repeats, healthy=args.healthy, pairs=args.pairs)
         if not args.only or case.fault in args.only
     ]
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch, ProcessPoolExecutor(args.jobs) as pool:
         out = args.keep or Path(scratch)
         out.mkdir(parents=True, exist_ok=True)
-        told = [each for some in pool.map(partial(tell, out=out), drawn, chunksize=4) for each in some]
+        both = [each for some in pool.map(partial(tell, out=out), drawn, chunksize=4) for each in some]
+    told = [each for each in both if "+" not in each.answer.case]
     took_s = time.perf_counter() - start
     print(
         f"seed {args.seed}, {len(drawn)} cases, {args.jobs} at a time on {platform.machine()}: {took_s:.0f} s"
@@ -96,6 +98,13 @@ def main() -> None:
                 for a in (*answers, *none)
                 if not a.top_1
             ]
+    pairs = [each.answer for each in both if "+" in each.answer.case and each.evidence == "all"]
+    if pairs:
+        print(_pairs(pairs))
+        result["pairs"] = [
+            {"case": a.case, "expected": a.expected, "said": a.findings, "confirmed": sorted(a.confirmed)}
+            for a in pairs
+        ]
     if args.json:
         args.json.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
 
@@ -143,6 +152,24 @@ def _answer(
         error=error,
     )
     return Told(answer=answer, evidence=evidence, gain_true=gain_true if said else None, gain_said=said)
+
+
+def _pairs(answers: Sequence[Answer]) -> str:
+    """Pairs of which each alone is worth a finding: both, or one, among the first three; the first right."""
+    two = [(a.expected.split("+"), a) for a in answers if a.expected and "+" in a.expected]
+    one = [a for a in answers if a.expected and "+" not in a.expected]
+    all_of = sum(set(names) <= set(a.findings[:3]) for names, a in two)
+    some = sum(bool(set(names) & set(a.findings[:3])) for names, a in two)
+    first = sum(a.findings[:1] in [(name,) for name in names] for names, a in two)
+    wrong = sum(bool(a.confirmed - set((a.expected or "").split("+"))) for a in answers)
+    return (
+        f"\npairs of faults: {len(answers)}, in {len(two)} each costs a tenth or more\n"
+        f"  both among the first three {_share(Share(all_of, len(two)))}\n"
+        f"  one of them among those {_share(Share(some, len(two)))}\n"
+        f"  first is one of them {_share(Share(first, len(two)))}\n"
+        f"  pairs of which one costs: named first {_share(Share(sum(a.top_1 for a in one), len(one)))}\n"
+        f"  something else confirmed {_share(Share(wrong, len(answers)))}"
+    )
 
 
 def _summary(scores: Scores, answers: Sequence[Answer]) -> str:

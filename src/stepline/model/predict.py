@@ -182,22 +182,26 @@ def with_exchange(
 ) -> Prediction | None:
     """As `with_step`, when what goes away slows prompts too (exchange, a late rank, wide weights).
 
-    At the slow end the time beside decode steps stays as it is. At the fast end it shrinks as the step does, or to an
-    ordinary prompt's where that is less: prompts move more data and are bound by products. The middle lies between. On
-    a pair of H200 servers of two GPUs, all-reduce over sockets and over NVLink, the step went from 18.8 to 3.87 ms and
-    the rate from 1,323 to 5,719 tok/s, where the step alone gives 3,255 and time that shrinks as the step 5,728.
+    At the slow end the time beside decode steps stays as it is. Else it shrinks as the step does, or to an ordinary
+    prompt's where that is less, to the prompt's floor at the fast end: prompts move more data than steps and are bound
+    by products. On a pair of H200 servers of two GPUs, all-reduce over sockets and over NVLink, the step went from 18.8
+    to 3.87 ms and the rate from 1,323 to 5,719 tok/s, where the step alone gives 3,255 and shrinking as the step 5,728.
     """
     plain, loop = with_step(picture, step_ms, low_ms, high_ms, binds_next), loop_at_load(picture)
     if plain is None or loop is None:
         return None
     floor = prompt_floor_ms(picture, None if picture.load is None else picture.load.input_tokens)
-    rates = []
-    for value in (step_ms, low_ms):
-        shrunk = loop.other_ms_per_request * value / loop.step_ms
-        least = shrunk if floor is None else min(shrunk, ORDINARY * floor)
-        other = (shrunk + least) / 2 if value == step_ms else least
-        rates.append(msgspec.structs.replace(loop, step_ms=value, other_ms_per_request=other).tok_s)
-    return msgspec.structs.replace(plain, tok_s=rates[0], high=max(rates))
+    central, fast = (
+        msgspec.structs.replace(
+            loop,
+            step_ms=value,
+            other_ms_per_request=min(
+                loop.other_ms_per_request * value / loop.step_ms, math.inf if floor is None else over * floor
+            ),
+        )
+        for value, over in ((step_ms, ORDINARY), (low_ms, 1.0))
+    )
+    return msgspec.structs.replace(plain, tok_s=central.tok_s, high=fast.tok_s)
 
 
 def with_other_cost(picture: Picture, other_ms: float, least_ms: float) -> Prediction | None:

@@ -121,7 +121,7 @@ def _fired(picture: Picture, comm: Communication, floor_ms: float, source: str) 
 
 
 def _gain(picture: Picture, comm: Communication, floor_ms: float) -> Gain | None:
-    """The step with collectives at their usual time; half as good, and the GPUs' own work alone, at the ends."""
+    """The step with collectives at their usual time; at the fast end the GPUs' own work alone."""
     step, traced = picture.step, picture.traced
     if step is None or traced is None:
         return None
@@ -133,7 +133,7 @@ def _gain(picture: Picture, comm: Communication, floor_ms: float) -> Gain | None
             picture,
             step.measured_ms - (least + most) / 2,
             step.measured_ms - all_of_it,
-            step.measured_ms - least / 2,
+            step.measured_ms - least,
             "weights and the rest of the step",
         )
     )

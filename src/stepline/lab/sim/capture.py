@@ -31,6 +31,8 @@ _TRACED_STREAMS, _TRACED_STEPS = 16, 6
 def write_capture(case: Case, out: Path) -> Truth:
     """Serve and load one case, and its healthy twin at the last level, on a virtual clock.
 
+    Of a pair of faults also the twins that have but one of them.
+
     The folder appears only when it is whole.
 
     Raises:
@@ -39,7 +41,12 @@ def write_capture(case: Case, out: Path) -> Truth:
     files, rows, repeats = _serve(case, case.planted, case.levels, traced=True)
     healthy, _ = find_fault("healthy")
     twin = rows if case.fault == healthy.name else _serve(case, healthy, case.levels[-1:], traced=False)[1]
-    truth = true_of(case, rows[-1], twin[-1], repeats)
+    cured = {}
+    names = case.fault.split("+")
+    for name in names if len(names) > 1 else ():
+        left, _ = find_fault("+".join(other for other in names if other != name))
+        cured[name] = _serve(case, left, case.levels[-1:], traced=False)[1][-1]
+    truth = true_of(case, rows[-1], twin[-1], repeats, cured)
     folder = out / f"{case.name}.partial"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from stepline.lab.real.matrix import Beside, Level
-from stepline.lab.sim.faults import FAULTS, Fault, find_fault
+from stepline.lab.sim.faults import FAULTS, PAIRS, Fault, find_fault
 
 _SMALL = (
     ("meta-llama/Llama-3.1-8B", "h200", 1),
@@ -52,10 +52,23 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cases(
-    seed: int, *, engines: Sequence[str] = ("sglang", "vllm"), repeats: int = 1, healthy: int = 1
+    seed: int,
+    *,
+    engines: Sequence[str] = ("sglang", "vllm"),
+    repeats: int = 1,
+    healthy: int = 1,
+    pairs: int = 0,
 ) -> Iterator[Case]:
-    """Every fault at every strength on every engine, `repeats` times, and `healthy` times as often without one."""
+    """Every fault at every strength on every engine, `repeats` times, and `healthy` times as often without one.
+
+    Pairs of faults come `pairs` times.
+    """
     for engine in engines:
+        for first, second in PAIRS if pairs else ():
+            both = find_fault(f"{first}+{second}")[0]
+            for strength in both.strengths:
+                for number in range(pairs):
+                    yield _case(engine, both, strength, number, seed)
         for fault in FAULTS:
             times = repeats if fault.expected else repeats * healthy
             for strength in fault.strengths:

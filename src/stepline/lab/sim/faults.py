@@ -278,8 +278,8 @@ FAULTS: tuple[Fault, ...] = (
         expected="K404",
         finding="kernel-fallback",
         also_true=("K403",),
-        what="decode attention operator by operator, 12, 25 or 50 times as slow as a fused kernel",
-        plant=_slow(unfused_times=(12.0, 25.0, 50.0)),
+        what="decode attention operator by operator, 20, 40 or 70 times as slow as a fused kernel",
+        plant=_slow(unfused_times=(20.0, 40.0, 70.0)),
     ),
     Fault(
         name="K405",
@@ -388,16 +388,51 @@ FAULTS: tuple[Fault, ...] = (
 )
 
 
+PAIRS = (
+    ("S201", "H301"),
+    ("S201", "H302"),
+    ("S201", "P601"),
+    ("S201", "C501"),
+    ("S202", "H302"),
+    ("S202", "P601"),
+    ("H302", "P601"),
+    ("K401", "P601"),
+    ("K405", "S201"),
+    ("C501", "C502"),
+)
+"""Faults of one load that leave each other something to cost."""
+
+
 def find_fault(text: str) -> tuple[Fault, int]:
-    """The fault and strength of `CODE[:strength]`; strength 2 where none is given.
+    """The fault and strength of `CODE[+CODE][:strength]`; strength 2 where none is given, of both where there are two.
 
     Raises:
         UsageError: No fault has that name, or the strength is not 1, 2 or 3.
     """
-    name, _, strength = text.partition(":")
-    fault = next((fault for fault in FAULTS if fault.name.lower() == name.lower()), None)
-    if fault is None:
-        raise UsageError(f"no fault is called {name!r}; `stepline lab faults` lists them")
+    names, _, strength = text.partition(":")
+    found = [_named(name) for name in names.split("+")]
+    fault = found[0] if len(found) == 1 else _together(*found)
     if strength not in ("", *map(str, STRENGTHS)):
         raise UsageError(f"a fault's strength is 1, 2 or 3, not {strength!r}")
     return fault, int(strength or 2)
+
+
+def _named(name: str) -> Fault:
+    fault = next((fault for fault in FAULTS if fault.name.lower() == name.lower()), None)
+    if fault is None:
+        raise UsageError(f"no fault is called {name!r}; `stepline lab faults` lists them")
+    return fault
+
+
+def _together(*faults: Fault) -> Fault:
+    """All of them in one server, under the load of the first and on a system that suits each."""
+    systems = [fault.systems for fault in faults if fault.systems != "any"]
+    return Fault(
+        name="+".join(fault.name for fault in faults),
+        expected="+".join(fault.expected for fault in faults),
+        finding="+".join(fault.finding for fault in faults),
+        what="; ".join(fault.what for fault in faults),
+        plant=_all(*(fault.plant for fault in faults)),
+        load=faults[0].load,
+        systems=systems[0] if systems else "any",
+    )

@@ -17,8 +17,8 @@ _MOST_SHARED = 65_536 // BLOCK
 _MOST_LONGER = 5.0
 """Times its seconds after which a level waits no longer for the shortened first answers to be over."""
 _LOOK_S = 0.5
-_MOST_PROMPTS_S = 60.0
-"""Requests that do not decode after this long will not: the pool or a cap holds them back."""
+_STUCK_S = 4.0
+"""When none has begun to decode for this long the pool or a cap holds the others back."""
 
 
 class VirtualClient:
@@ -80,10 +80,11 @@ class VirtualClient:
         """Keep `streams` endless answers going for a while and until all decode, as one does under a profiler."""
         for _ in range(streams):
             self._send(Seen(), self._prompt(input_tokens, 0), 8192, self._virtual.now_s)
-        most_s = self._virtual.now_s + _MOST_PROMPTS_S
         self._virtual.run(self._virtual.now_s + seconds)
-        while self._virtual.now_s < most_s and any(not request.made for request in self._open.values()):
-            self._virtual.run(self._virtual.now_s + _LOOK_S)
+        waiting, left = streams + 1, sum(not request.made for request in self._open.values())
+        while 0 < left < waiting:
+            self._virtual.run(self._virtual.now_s + _STUCK_S)
+            waiting, left = left, sum(not request.made for request in self._open.values())
 
     def let_go(self) -> None:
         """Give up everything that is open."""
