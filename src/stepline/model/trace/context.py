@@ -75,8 +75,9 @@ def find(
     for (factor, divisor, pad), tokens in candidates.items():
         if factor < FACTOR_LEAST or factor & (factor - 1) == 0:
             continue  # a power of two is also a hidden size times a batch
-        if any(batch * rows % factor == 0 for batch in batches for rows in range(1, ROWS_MOST + 1)):
-            continue
+        odd = factor // (factor & -factor)
+        if any(batch * rows % odd == 0 for batch in batches for rows in range(1, ROWS_MOST + 1)):
+            continue  # the rest of the factor may be a hidden size
         by_grid = (total > 0) & (total % factor == 0)
         by_shape = np.array([any(number % factor == 0 for number in found) for found in extents], bool)[which]
         for seen_in, hits in (("grids", by_grid), ("shapes", by_shape)):
