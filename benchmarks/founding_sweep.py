@@ -29,14 +29,13 @@ from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
-from stepline.lab.real.load import Seen, Sent, row
-from stepline.lab.real.matrix import Level
 from stepline.lab.sim.engine import Engine
 from stepline.lab.sim.faults import Fault, Start
 from stepline.lab.sim.prompt import BLOCK, Prompt, Request
 from stepline.lab.sim.serve import serve_until_stopped
 from stepline.lab.sim.start import Started, start
 from stepline.lab.sim.surfaces import surface
+from stepline.lab.sim.sweep import Level, Seen, Sent, row
 from stepline.lab.sim.virtual import Virtual
 from stepline.lab.sim.world import Work
 

@@ -1,10 +1,12 @@
 """Breaks each rule, one decision at a time, and shows which breaks no test notices.
 
-Run: python scripts/mutate.py [CODE ...]. Works on a copy of the checkout; a survivor is a decision that nobody tests.
+Run: python scripts/mutate.py [--since REF] [CODE ...]. With --since only rules (and models of theirs) that changed
+since that commit. Works on a copy of the checkout; a survivor is a decision that nobody tests.
 Decisions of models that only some rules ask count as theirs.
 Each mutant turns one comparison round, one `and` into `or` (and back), or one status into the other.
 """
 
+import argparse
 import ast
 import shutil
 import subprocess
@@ -54,9 +56,23 @@ def mutants(source: str) -> Iterator[tuple[int, str]]:
         yield node.lineno, ast.unparse(tree)
 
 
+def changed_since(ref: str) -> set[str]:
+    """Paths that differ from a commit, those not yet committed too."""
+    git = shutil.which("git") or "git"
+    listed = subprocess.run(  # noqa: S603  # git, over this checkout
+        [git, "diff", "--name-only", ref, "--", "src"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return set(listed.stdout.split())
+
+
 def main() -> int:
     """Mutate the rules named (all without names) and return 1 when one survives."""
-    wanted = {code.upper() for code in sys.argv[1:]}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("codes", nargs="*", metavar="CODE")
+    parser.add_argument("--since", metavar="REF", help="only what changed since this commit")
+    args = parser.parse_args()
+    wanted = {code.upper() for code in args.codes}
+    changed = None if args.since is None else changed_since(args.since)
     survivors = 0
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "stepline"
@@ -65,6 +81,8 @@ def main() -> int:
         for path, codes in [*rules, *((copy / model, codes) for model, codes in MODELS.items())]:
             source = path.read_text()
             if wanted and not wanted & set(codes):
+                continue
+            if changed is not None and str(path.relative_to(copy)) not in changed:
                 continue
             found, missed = 0, []
             for line, mutant in mutants(source):

@@ -3,6 +3,8 @@
 All sums are over the table of a group's dearest kernels, so they are lower bounds.
 """
 
+import re
+
 import msgspec
 
 from stepline.evidence.trace import StepGroup, TraceKernel
@@ -21,6 +23,7 @@ LOOSE = ("elementwise", "copy", "fill")
 """Components of the framework's kernels for which neither operator nor stack names an owner."""
 WIDE = ("fp32", "tf32")
 MATRICES = ("gemm", "moe")
+VECTOR = re.compile("gemv")
 WIDE_BITS = 24.0
 """Mean bits of a weight from which the checkpoint itself is in 32 bits: 16 or 32, and mixtures of few wide layers."""
 
@@ -95,11 +98,18 @@ class WideProducts(msgspec.Struct, frozen=True, kw_only=True):
 def wide_products(group: StepGroup) -> WideProducts:
     """Products of weights that run in fp32 or tf32, by the kernels' names.
 
-    Products sized by the configured context are none of weights, and have a cause of their own (K401).
+    Products sized by the configured context multiply no weights and have a cause of their own (K401). Nor does a
+    product with a single row where several requests run: that is attention, one request after the other (K404).
     """
     products = [kernel for kernel in group.top if kernel.component in MATRICES]
     sized_ms = sum(kernel.busy_ms for kernel in products if kernel.context_multiple is not None)
-    rows = [kernel for kernel in products if kernel.dtype in WIDE and kernel.context_multiple is None]
+    rows = [
+        kernel
+        for kernel in products
+        if kernel.dtype in WIDE
+        and kernel.context_multiple is None
+        and (group.batch == 1 or not VECTOR.search(kernel.name))
+    ]
     return WideProducts(
         wide_ms=sum(kernel.busy_ms for kernel in rows),
         matrices_ms=sum(group.component_ms(name) for name in MATRICES) - sized_ms,

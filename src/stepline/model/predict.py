@@ -9,6 +9,8 @@ from stepline.model.closed_loop import ClosedLoop, decode_only
 from stepline.model.excess import PerRequestCost
 from stepline.model.law import Interval
 from stepline.model.picture import Picture, Step
+from stepline.model.repeats import ORDINARY, prompt_floor_ms
+from stepline.model.traced import TracedStep
 
 ORDINARY_GROWTH = 0.005
 """Share of the fixed part by which a sound step grows for each further request: 0.54 % on the healthy H200 capture
@@ -38,28 +40,53 @@ def step_at_larger_batch(picture: Picture, running: float) -> tuple[float, float
 
     Low: a larger batch is never faster than the present one. Central: the measured growth per request goes on,
     but at least that of the floor. High: twice that growth, for what no point measured (another attention or GEMM
-    regime, the next graph size).
+    regime, the next graph size). With experts growth does not go on: once a batch touches all of them, further requests
+    read none. There the step keeps its ratio to the floor.
     """
     step = picture.step
     if step is None or running < step.running:
         return None
-    law = law_or_none(picture.law)
-    growth = 0.0 if law is None else max(0.0, law.per_request_ms)
-    if picture.floors is not None:
-        growth = max(growth, picture.floors.per_request_ms)
-    if growth == 0.0:
+    more = _growth_with_experts(picture, step, running)
+    if more is None:
+        law = law_or_none(picture.law)
+        growth = 0.0 if law is None else max(0.0, law.per_request_ms)
+        if picture.floors is not None:
+            growth = max(growth, picture.floors.per_request_ms)
+        more = growth * (running - step.running)
+    if more == 0.0:
         return None
-    more = growth * (running - step.running)
     return step.measured_ms + more, step.measured_ms, step.measured_ms + 2 * more
 
 
-def with_larger_batch(picture: Picture, running: float) -> Prediction | None:
-    """The rate when `running` sequences decode together instead of the present batch."""
+def _growth_with_experts(picture: Picture, step: Step, running: float) -> float | None:
+    """What the step grows by up to `running`, in proportion to the floor; None for models without experts."""
+    architecture = picture.target.architecture
+    if architecture is None or not architecture.body.experts:
+        return None
+    now, then = picture.floor_at(step.running, "expected"), picture.floor_at(running, "expected")
+    if now is None or then is None or now.total_ms <= 0:
+        return None
+    return step.measured_ms * (then.total_ms / now.total_ms - 1)
+
+
+def with_larger_batch(picture: Picture, running: float, *, pool: bool = False) -> Prediction | None:
+    """The rate when `running` sequences decode together instead of the present batch.
+
+    What a request costs beside decode steps stays. Where the KV `pool` held the batch back that cost is in doubt, since
+    a batch that empties and fills all the time is read too large or too small: it is taken halfway to an ordinary
+    prompt's, and as the prompt's floor or the larger of both at the ends.
+    """
     loop, steps = loop_at_load(picture), step_at_larger_batch(picture, running)
     if loop is None or steps is None:
         return None
+    other = loop.other_ms_per_request
+    others = (other, other, other)
+    floor = prompt_floor_ms(picture, None if picture.load is None else picture.load.input_tokens)
+    if pool and floor is not None and picture.loop is not None:
+        others = ((other + ORDINARY * floor) / 2, min(other, floor), max(other, floor))
     central, fast, slow = (
-        msgspec.structs.replace(loop, running=running, step_ms=step_ms) for step_ms in steps
+        msgspec.structs.replace(loop, running=running, step_ms=step_ms, other_ms_per_request=other_ms)
+        for step_ms, other_ms in zip(steps, others, strict=True)
     )
     return Prediction(
         tok_s=central.tok_s,
@@ -84,10 +111,53 @@ def with_step(
     )
 
 
+def without_drafts(picture: Picture) -> Prediction | None:
+    """The rate of plain decoding at the same batch: steps as healthy servers of the GPU's class take them.
+
+    The ends are those that four of five such servers lie between, and never beyond the floor or the present step.
+    Pauses of the drafts lie beside the steps too, so that time shrinks as the step does, and stays at the slow end.
+    """
+    loop, floors = loop_at_load(picture), picture.floors
+    if loop is None or floors is None or floors.typical is None:
+        return None
+    typical, other = floors.typical, loop.other_ms_per_request
+    central, fast, slow = (
+        msgspec.structs.replace(
+            loop,
+            step_ms=(step := min(loop.step_ms, step_ms)),
+            other_ms_per_request=other * step / loop.step_ms if shrinks else other,
+            tokens_per_step=1.0,
+        )
+        for step_ms, shrinks in (
+            (typical.ms, True),
+            (max(floors.here.total_ms, typical.low_ms), True),
+            (typical.high_ms, False),
+        )
+    )
+    return Prediction(
+        tok_s=central.tok_s, low=slow.tok_s, high=fast.tok_s, binds_next=_told(picture, "plain decoding")
+    )
+
+
 def traced_batch_step(picture: Picture) -> Step | None:
     """The measured step where it has the batch of the traced one: what a trace saves can be taken from no other."""
     step, traced = picture.step, picture.traced
     return step if step is not None and traced is not None and step.running == traced.group.batch else None
+
+
+def saved_at_load(picture: Picture, traced: TracedStep, saved_ms: float) -> tuple[float, float]:
+    """(least, most) ms by which the step at the load shrinks when a traced one shrinks by `saved_ms`.
+
+    At the traced batch they are one number. At another the part that goes may have stayed as long or have grown with
+    the step, and the truth lies between: data and products grow with the batch, latencies and weights do not. Without
+    an unprofiled step at the traced batch its GPU work stands in, as the profiler stretches the rest.
+    """
+    step = picture.step
+    if step is None:
+        return saved_ms, saved_ms
+    whole_ms = traced.group.busy_ms if traced.wall_ms is None else traced.wall_ms
+    constant, in_proportion = saved_ms, saved_ms / whole_ms * step.measured_ms
+    return min(constant, in_proportion), max(constant, in_proportion)
 
 
 def with_launches(
@@ -110,33 +180,51 @@ def with_launches(
 def with_exchange(
     picture: Picture, step_ms: float, low_ms: float, high_ms: float, binds_next: str
 ) -> Prediction | None:
-    """As `with_step`, when what goes away slows prefill too: the time beside decode steps shrinks as the step does.
+    """As `with_step`, when what goes away slows prompts too (exchange, a late rank, wide weights).
 
-    At the slow end it stays as it is. On a pair of H200 servers of two GPUs, all-reduce over sockets and over NVLink,
-    the step went from 18.8 to 3.87 ms and the rate from 1,323 to 5,719 tok/s, where the step alone gives 3,255.
+    At the slow end the time beside decode steps stays as it is. Else it shrinks as the step does, or to an ordinary
+    prompt's where that is less, to the prompt's floor at the fast end: prompts move more data than steps and are bound
+    by products. On a pair of H200 servers of two GPUs, all-reduce over sockets and over NVLink, the step went from 18.8
+    to 3.87 ms and the rate from 1,323 to 5,719 tok/s, where the step alone gives 3,255 and shrinking as the step 5,728.
     """
     plain, loop = with_step(picture, step_ms, low_ms, high_ms, binds_next), loop_at_load(picture)
     if plain is None or loop is None:
         return None
+    floor = prompt_floor_ms(picture, None if picture.load is None else picture.load.input_tokens)
     central, fast = (
         msgspec.structs.replace(
-            loop, step_ms=value, other_ms_per_request=loop.other_ms_per_request * value / loop.step_ms
+            loop,
+            step_ms=value,
+            other_ms_per_request=min(
+                loop.other_ms_per_request * value / loop.step_ms, math.inf if floor is None else over * floor
+            ),
         )
-        for value in (step_ms, low_ms)
+        for value, over in ((step_ms, ORDINARY), (low_ms, 1.0))
     )
     return msgspec.structs.replace(plain, tok_s=central.tok_s, high=fast.tok_s)
 
 
-def without_host(picture: Picture, busy_share: float) -> Prediction | None:
-    """The rate when the GPU no longer waits for the host. None without a rate.
+REGAINED = 0.5
+"""Share of the GPU's idle time that goes with the cause of the host's delay: 88 % on the SGLang twins with and without
+overlap scheduling, 38 and 26 % on vLLM's (tests/data/h200-sglang-2, h200-lab), whose host binds again soon after."""
+REGAINED_LEAST = 0.25
+COUNTED = 0.02
+"""How far a counted busy share may lie above the truth: healthy servers read up to 98 to 99 % and samples of one load
+differ by as much."""
 
-    Time follows the GPU once the host is out of the way: at best all idle time goes, half of it in the middle.
-    """
+
+def without_host(picture: Picture, busy_share: float) -> Prediction | None:
+    """The rate when the GPU no longer waits for the host as it does, at best not at all. None without a rate."""
     rate = picture.rate_tok_s
     if rate is None or busy_share <= 0:
         return None
-    middle = rate / (0.5 + 0.5 * busy_share)
-    return Prediction(tok_s=middle, low=rate, high=rate / busy_share, binds_next="the GPU's own work")
+    idle = 1 - busy_share
+    return Prediction(
+        tok_s=rate / (1 - REGAINED * idle),
+        low=rate / (1 - REGAINED_LEAST * idle),
+        high=rate / max(0.5 * busy_share, busy_share - COUNTED),
+        binds_next="the GPU's own work",
+    )
 
 
 def with_other_cost(picture: Picture, other_ms: float, least_ms: float) -> Prediction | None:

@@ -39,6 +39,8 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True):
     cached_tokens: int
     """Prompt tokens that were found in the prefix cache and not computed."""
     prefill_requests: int
+    prefill_prompts: int
+    """Of them, those whose last chunk was computed: a prompt in chunks counts once."""
     profiled: bool
     graph_share: float | None
     """Share of the decode lines that used a graph; None when they do not say."""
@@ -114,6 +116,7 @@ def _plateau(group: list[DecodeReport], ranks: int, run: Run, profiles: Iterable
         prefill_tokens=sum(p.new_tokens for p in prefills),
         cached_tokens=sum(p.cached_tokens or 0 for p in prefills),
         prefill_requests=sum(p.new_sequences for p in prefills),
+        prefill_prompts=sum(p.new_sequences - bool(p.pending_tokens) for p in prefills),
         graph_share=_graph_share(group),
         profiled=time is not None and any(time.overlaps(interval) for interval in profiles),
     )

@@ -70,6 +70,8 @@ def test_clear_on_one_gpu():
     assert isinstance(check("C502", alone), Clear)
 
 
-def test_no_gain_is_claimed_without_an_unprofiled_step():
+def test_a_gain_needs_an_unprofiled_step_at_some_batch():
     assert check("C502", exchanging(WAITS, SLOW, step_ms=None), tp=2).gain is None
-    assert check("C502", exchanging(WAITS, SLOW, step_ms=7.0, measured_at=8), tp=2).gain is None
+    here = check("C502", exchanging(WAITS, SLOW, step_ms=14.0), tp=2).gain
+    there = check("C502", exchanging(WAITS, SLOW, step_ms=14.0, measured_at=8), tp=2).gain
+    assert there.tok_s > 2 * here.tok_s  # from the same time a step to the same share of it

@@ -54,10 +54,15 @@ def test_wide_products_of_the_configured_context_are_not_the_weights():
     assert "10.6 ms of 13.6 ms matrix time" in mixed.evidence[0].text
 
 
-def test_no_gain_is_claimed_without_an_unprofiled_step():
+def test_a_gain_needs_an_unprofiled_step_and_the_gpu():
     assert check("K405", running(WIDE, REST)).gain is None
-    assert check("K405", running(WIDE, REST, step_ms=12.1, measured_at=8)).gain is None
     assert check("K405", running(WIDE, REST, step_ms=12.1), gpu=None).gain is None
+    assert check("K405", running(WIDE, REST, step_ms=12.1, measured_at=8)).gain is not None
+
+
+def test_nearest_rival_products_over_the_configured_context_are_not_the_weights():
+    sized = Kernel(name=SGEMM, busy_ms=10.6, context_multiple=2.0)
+    assert isinstance(check("K405", running(sized, REST, step_ms=12.1)), Clear)
 
 
 def test_cannot_tell_without_the_model():

@@ -28,6 +28,15 @@ def test_suspected_without_the_cap():
     assert answer.status == "suspected"
 
 
+def test_clear_when_the_batch_varies_while_requests_wait():
+    varying = server([Stage(running=n, step_ms=5.1, queued=24 - n, lines=2) for n in (14, 17, 20)])
+    answer = check("S201", varying)
+    assert isinstance(answer, Clear)
+    assert "14 to 20" in answer.reason
+    steady = server([Stage(running=n, step_ms=5.1, queued=24 - n, lines=2) for n in (17, 16, 17)])
+    assert isinstance(check("S201", steady), Fired)
+
+
 def test_clear_when_all_offered_requests_run():
     answer = check("S201", server([Stage(running=64, step_ms=6.6)], levels=[level(64, 6528, 7.7, 272)]))
     assert isinstance(answer, Clear)

@@ -47,6 +47,21 @@ def test_suspected_when_the_time_cannot_be_told():
     assert answer.status == "suspected"
 
 
+def test_suspected_by_the_closed_loop_where_prefilled_tokens_are_not_counted():
+    full = Stage(running=30, step_ms=6.0, queued=34, pool_usage=1.0)
+    rows = [msgspec.structs.replace(level(64, 2000, 14.0, 2300), requests=200)]
+    counted = EngineMetrics(origin=Origin("metrics.txt"), retracted_requests=2000)
+    run = server([full], levels=rows, metrics=counted)
+    answer = check("S203", run)
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+    assert answer.gain.low < answer.gain.tok_s < answer.gain.high
+    assert isinstance(check("S204", run), Clear)  # the same time, and it is no prompt's
+    few = msgspec.structs.replace(run, metrics=(msgspec.structs.replace(counted, retracted_requests=20),))
+    assert isinstance(check("S203", few), Clear)
+    assert isinstance(check("S204", few), Fired)
+
+
 def test_suspected_when_time_per_token_jumps_as_the_pool_fills():
     rows = ((7, 114.0, 0.924), (8, 440.0, 0.989))
     levels = tuple(

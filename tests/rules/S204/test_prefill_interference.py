@@ -1,6 +1,10 @@
 import msgspec
+import pytest
 
+from stepline.evidence.origin import Origin
+from stepline.evidence.scheduler import PrefillReport
 from stepline.findings.outcome import CannotTell, Clear, Fired
+from tests.rules.exchange import Rank, exchanging
 from tests.rules.server import Stage, check, level, server
 
 
@@ -44,3 +48,38 @@ def test_cannot_tell_without_a_client_level():
 
 def test_cannot_tell_without_the_model():
     assert isinstance(check("S204", _run(2500, model=False)), CannotTell)
+
+
+def _chunked(pending: int | None):
+    """64 prompts of 256 tokens in chunks of 64, and what is still pending after each chunk but the last."""
+    run = _run(2500)
+    prefills = tuple(
+        PrefillReport(
+            seq=10,
+            origin=Origin("server.log", 10),
+            new_sequences=1,
+            new_tokens=64,
+            pending_tokens=pending if number % 4 < 3 else 0,
+        )
+        for number in range(1280)
+    )
+    return msgspec.structs.replace(run, prefills=prefills)
+
+
+def test_a_prompt_in_chunks_counts_once():
+    """At 2,500 tok/s each request has 25 ms beside its steps: many times one prompt's floor, and few chunks' floors."""
+    assert isinstance(check("S204", _chunked(pending=64)), Fired)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "cause"),
+    [
+        ((Rank(own_ms=1.6, exposed_ms=0.9),), "C501"),
+        ((Rank(own_ms=1.6, exposed_ms=0.9), Rank(own_ms=2.4, exposed_ms=0.1)), "C502"),
+    ],
+)
+def test_nothing_is_concluded_where_a_trace_shows_what_stretches_prompts_too(ranks, cause):
+    traced = msgspec.structs.replace(_run(2500), trace=exchanging(*ranks).trace)
+    answer = check("S204", traced, tp=2)
+    assert isinstance(answer, CannotTell)
+    assert cause in answer.needs

@@ -175,6 +175,13 @@ def test_context_shaped_work_is_found_along_its_chain(tmp_path):
     assert span_at(group, 8192) == pytest.approx(group.graph_span_ms - 0.650 + 0.006, abs=0.002)
 
 
+def test_grids_that_follow_the_batch_are_not_the_context(tmp_path):
+    """48 blocks are three rows for each of 16 sequences as well as 49,152 tokens in blocks of 1,024."""
+    assert condensed(tmp_path, indexer_trace(48), context_tokens=49152).group().context == ()
+    (work,) = condensed(tmp_path, indexer_trace(47), context_tokens=47 * 1024).group().context
+    assert work.factor == 47
+
+
 def test_context_shape_without_being_told_is_not_guessed(tmp_path):
     (work,) = condensed(tmp_path, indexer_trace(4097)).group().context
     assert (work.context_tokens, work.divisor, work.factor) == (None, None, 4097)

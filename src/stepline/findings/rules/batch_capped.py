@@ -13,7 +13,8 @@ Evidence needed:
 
 How it decides:
     Offered exceeds running by over 15 %, the running batch stands at the cap, and the KV pool has room. Confirmed
-    when the cap is known from the engine and the pool use is known; suspected when one of them is not.
+    when the cap is known from the engine and the pool use is known; suspected when one of them is not. A batch that
+    varies from line to line while requests wait is held by no cap.
 
 What would prove it wrong:
     With the cap raised the running batch stays where it is.
@@ -51,6 +52,12 @@ HEALTHY_GAP = 2.5
 """Step over floor up to which decode is called healthy: sound steps on the H200 take 1.6 to 1.8 times the floor, and
 half of 2,102 public measurements take under 3.4 times (with prefill inside)."""
 
+STEADY = 0.05
+"""Spread of the running batch at a cap: a place or two is empty at the moment of a line."""
+UNSTEADY = 0.5
+"""Lines of one load: batches further away belong to other levels."""
+MIN_LINES = 3
+
 
 def check(picture: Picture) -> Outcome:
     """Decide whether a cap keeps the batch below the load."""
@@ -75,7 +82,20 @@ def check(picture: Picture) -> Outcome:
         return Clear(
             f"{limit.running:g} run below the cap of {limit.cap:g}: something else holds requests back"
         )
+    unsteady = None if limit.cap is not None else _unsteady(picture, limit.running)
+    if unsteady is not None:
+        low, high = unsteady
+        return Clear(f"{low} to {high} run while others wait: a cap would hold the batch at one number")
     return _fired(picture, limit)
+
+
+def _unsteady(picture: Picture, running: float) -> tuple[int, int] | None:
+    """(fewest, most) that ran while requests waited at this load; None for one number, or where too little is seen."""
+    lines = [line for line in picture.run.decodes if line.queued]
+    near = [line.running for line in lines if abs(line.running - running) <= UNSTEADY * running]
+    if len(near) < MIN_LINES or max(near) - min(near) <= max(1.0, STEADY * running):
+        return None
+    return min(near), max(near)
 
 
 def _queue_seen(picture: Picture) -> bool:

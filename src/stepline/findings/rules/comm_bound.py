@@ -44,7 +44,7 @@ from stepline.findings.outcome import (
 )
 from stepline.model.communication import Communication, collective_floor_us, communication, world
 from stepline.model.picture import Picture
-from stepline.model.predict import traced_batch_step, with_exchange
+from stepline.model.predict import saved_at_load, with_exchange
 from stepline.model.traced import WORTH_SHARE
 
 
@@ -121,17 +121,19 @@ def _fired(picture: Picture, comm: Communication, floor_ms: float, source: str) 
 
 
 def _gain(picture: Picture, comm: Communication, floor_ms: float) -> Gain | None:
-    """The step with collectives at their usual time; half as good, and the GPUs' own work alone, at the ends."""
-    step = traced_batch_step(picture)
-    if step is None:
+    """The step with collectives at their usual time; at the fast end the GPUs' own work alone."""
+    step, traced = picture.step, picture.traced
+    if step is None or traced is None:
         return None
-    excess = comm.moving_ms - floor_ms
+    least, most = saved_at_load(picture, traced, comm.moving_ms - floor_ms)
+    beside_own = traced.step_ms - max(rank.own_ms for rank in comm.ranks)
+    _, all_of_it = saved_at_load(picture, traced, max(comm.moving_ms, beside_own))
     return gain_from(
         with_exchange(
             picture,
-            step.measured_ms - excess,
-            min(step.measured_ms - comm.moving_ms, max(rank.own_ms for rank in comm.ranks)),
-            step.measured_ms - excess / 2,
+            step.measured_ms - (least + most) / 2,
+            step.measured_ms - all_of_it,
+            step.measured_ms - least,
             "weights and the rest of the step",
         )
     )

@@ -63,7 +63,7 @@ def check(picture: Picture) -> Outcome:
 
 def _fired(picture: Picture, limit: RunningLimit) -> Fired:
     offered = limit.offered or limit.running
-    gain = gain_from(with_larger_batch(picture, offered))
+    gain = gain_from(with_larger_batch(picture, offered, pool=True))
     evidence = [Observation(f"{limit.running:g} requests run while {offered:g} are offered")]
     if limit.pool_usage is not None:
         evidence.append(Observation(f"the KV pool is up to {units.percent(limit.pool_usage)} full"))

@@ -11,8 +11,10 @@ Evidence needed:
 
 How it decides:
     Confirmed when prefilling retracted requests again takes at least 10 % of the time; below that the pool's size is
-    what costs (S202). Suspected when that time cannot be told, when a full pool loses a running request and a long
-    prefill follows without the engine saying that it retracted, or when the time per token jumps as the pool fills.
+    what costs (S202). Where prefilled tokens are not counted, that time is what the closed loop leaves beside decode
+    steps and ordinary prompts: suspected. Suspected too when that time cannot be told, when a full pool loses a running
+    request and a long prefill follows without the engine saying that it retracted, or when the time per token jumps as
+    the pool fills.
 
 What would prove it wrong:
     No retraction in a longer window at the same load.
@@ -39,7 +41,10 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
+from stepline.model.limits import running_limit
 from stepline.model.picture import Picture
+from stepline.model.predict import with_larger_batch
+from stepline.model.repeats import repeated_by_loop
 from stepline.model.retraction import (
     WORTH,
     Cliff,
@@ -77,7 +82,8 @@ def check(picture: Picture) -> Outcome:
 def _seen(picture: Picture, seen: Retractions) -> Outcome:
     context = None if picture.context is None else picture.context.tokens
     beside = None if picture.loop is None else 1 - picture.loop.decode_share
-    share = repeated_share(picture.run, context, beside)
+    counted = repeated_share(picture.run, context, beside)
+    share = counted if counted is not None else repeated_by_loop(picture) or None
     if share is not None and share < WORTH:
         return Clear(
             f"{seen.requests:,.0f} requests were thrown out, but prefilling them again takes {units.percent(share)} of "
@@ -88,14 +94,9 @@ def _seen(picture: Picture, seen: Retractions) -> Outcome:
     if share is not None:
         evidence.append(Observation(f"prefilling them again takes about {units.percent(share)} of the time"))
     if share is not None and rate is not None:
-        gain = Gain(
-            tok_s=rate / (1 - share),
-            low=rate,
-            high=rate / (1 - min(0.9, 2 * share)),
-            binds_next="the KV pool",
-        )
+        gain = _gain(picture, rate, share)
     return Fired(
-        status="confirmed" if share is not None else "suspected",
+        status="confirmed" if counted is not None else "suspected",
         headline=f"a full KV pool throws running requests out ({seen.requests:,.0f} so far)",
         evidence=tuple(evidence),
         recoverable_tok_s=recovered(rate, gain),
@@ -104,11 +105,22 @@ def _seen(picture: Picture, seen: Retractions) -> Outcome:
             RuledOut("S201 batch-capped", "a cap queues requests; it never throws a running one out"),
         ),
         rivals=()
-        if share is not None
+        if counted is not None
         else (Rival("S202 kv-capacity-bound", "the time spent prefilling them again"),),
         tries=_TRIES,
         proof=_PROOF,
     )
+
+
+def _gain(picture: Picture, rate: float, share: float) -> Gain:
+    """The same batch without repeats, half of them gone at the slow end; at the fast end all that is offered runs."""
+    without = rate / (1 - share)
+    limit = running_limit(picture)
+    larger = None
+    if limit is not None and limit.kind == "kv" and limit.offered is not None:
+        larger = with_larger_batch(picture, limit.offered, pool=True)
+    high = rate / (1 - min(0.9, 2 * share)) if larger is None else max(without, larger.high)
+    return Gain(tok_s=without, low=rate / (1 - share / 2), high=high, binds_next="the KV pool")
 
 
 def _fell_off(cliff: Cliff) -> Fired:

@@ -13,8 +13,10 @@ Evidence needed:
 
 How it decides:
     Time beside decode steps exceeds twice the prefill floor by over 10 % of the load, while the GPU is busy. When the
-    GPU idles meanwhile, the host is the cause (H301) and this rule is clear. At a low clock the floor is longer (P601),
-    and where a trace shows slow exchange between GPUs (C501) prompts may take longer by as much as steps do.
+    GPU idles meanwhile, the host is the cause (H301) and this rule is clear; so it is where requests thrown out of the
+    pool are computed again for half of that time (S203). At a low clock the floor is longer (P601). Where a trace shows
+    that steps are slow by what stretches prompts too (C501, C502, K405) nothing is concluded. A prompt in chunks counts
+    whole: how it was cut may be the fault.
 
 What would prove it wrong:
     The same load with prompts one token long shows the same pauses.
@@ -25,6 +27,8 @@ What to try:
 References:
     sgl-project/sglang pull request 31395; docs/identifiability.md
 """
+
+import statistics
 
 from stepline import units
 from stepline.findings.cite import gain_from
@@ -41,11 +45,13 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.clocks import clocks
-from stepline.model.communication import slow_exchange_share
+from stepline.model.closed_loop import ClosedLoop
 from stepline.model.floor_prefill import prefill_floor_ms
 from stepline.model.host import gpu_busy
-from stepline.model.picture import Picture
+from stepline.model.picture import Load, Picture
 from stepline.model.predict import with_other_cost
+from stepline.model.repeats import repeated_by_loop
+from stepline.model.stretched import stretches_prompts
 
 GPU_IDLE = 0.15
 """See H301: above this idle share the host explains the time."""
@@ -57,27 +63,28 @@ WORTH = 0.1
 """Share of the load's time below which nothing is a finding."""
 
 
-def _prefilled(picture: Picture, stated: float) -> tuple[float, float]:
-    """(tokens of one prefill batch, batches for each request that finishes): by the log, else one prompt a request.
+def _prompts(
+    picture: Picture, loop: ClosedLoop, load: Load, stated: float
+) -> tuple[tuple[float, float], ...]:
+    """(tokens, how many) of the prompts for each request that finishes: by the log, else one prompt as stated.
 
-    The log also sees prompts that other clients send; each must be prefilled and is no fault.
+    The log also sees prompts that other clients send; each must be prefilled and is no fault. A prompt that was cut
+    into chunks counts whole, since how it was cut may be the fault. A log that tells tokens alone leaves open how many
+    prompts the others are: as one they have the least floor.
     """
-    loop, load = picture.loop, picture.load
-    plateaus = [
-        p for p in picture.plateaus if load is not None and p.running == load.running and p.prefill_requests
+    finished_s = loop.tok_s / loop.output_tokens
+    plateaus = [p for p in picture.plateaus if p.running == load.running and p.prefill_prompts]
+    if plateaus and plateaus[-1].time is not None and plateaus[-1].time.duration_s >= MIN_SECONDS:
+        plateau, seconds = plateaus[-1], plateaus[-1].time.duration_s
+        mean = plateau.prefill_tokens / plateau.prefill_prompts
+        return ((mean, max(1.0, plateau.prefill_prompts / seconds / finished_s)),)
+    rates = [
+        line.prefill_tok_s
+        for line in picture.run.decodes
+        if line.prefill_tok_s is not None and line.running * load.ranks == load.running
     ]
-    if (
-        not plateaus
-        or loop is None
-        or plateaus[-1].time is None
-        or plateaus[-1].time.duration_s < MIN_SECONDS
-    ):
-        return stated, 1.0
-    plateau = plateaus[-1]
-    seconds = plateau.time.duration_s if plateau.time is not None else 0.0
-    finished = loop.tok_s * seconds / loop.output_tokens
-    mean = plateau.prefill_tokens / plateau.prefill_requests
-    return mean, max(1.0, plateau.prefill_requests / finished)
+    others = statistics.median(rates) / finished_s - stated if rates else 0.0
+    return ((stated, 1.0), (others, 1.0)) if others > stated else ((stated, 1.0),)
 
 
 def check(picture: Picture) -> Outcome:
@@ -98,20 +105,24 @@ def check(picture: Picture) -> Outcome:
         )
     if target.architecture is None or target.gpu is None:
         return CannotTell("the prefill floor: model and GPU", "give --gpu and the model's config.json")
-    tokens, requests = _prefilled(picture, load.input_tokens)
-    one_ms = prefill_floor_ms(target.architecture, target.gpu, target.layout, tokens, routing="expected")
+    prompts_ms = sum(
+        number * prefill_floor_ms(target.architecture, target.gpu, target.layout, tokens, routing="expected")
+        for tokens, number in _prompts(picture, loop, load, load.input_tokens)
+    )
     clock = clocks(picture)  # FLOPs take longer at a lower clock, whatever lowers it (P601)
-    floor_ms = one_ms * requests / (1.0 if clock is None else min(1.0, clock.share))
-    # Prompts are exchanged over the same links as decode steps, so slow ones stretch both alike (C501).
-    stretch = 1 - slow_exchange_share(picture)
-    stretched_ms = PREFILL_OVER_FLOOR * floor_ms / stretch if stretch > 0 else loop.other_ms_per_request
-    ordinary = min(loop.other_ms_per_request, stretched_ms)
+    floor_ms = prompts_ms / (1.0 if clock is None else min(1.0, clock.share))
+    cause = stretches_prompts(picture)
+    if cause is not None:
+        return CannotTell(f"how long prompts take without {cause}", "diagnose again once that is removed")
+    ordinary = min(loop.other_ms_per_request, PREFILL_OVER_FLOOR * floor_ms)
     excess = other * (1 - ordinary / loop.other_ms_per_request)
     if excess < WORTH:
         return Clear(
             f"prefill and admission take {units.percent(other)} of the time, "
             f"{units.times(loop.other_ms_per_request / floor_ms)} the floor of {load.input_tokens:,.0f}-token prompts"
         )
+    if repeated_by_loop(picture) >= excess / 2:
+        return Clear("prompts of requests that were thrown out are computed again: S203 accounts for it")
     gain = gain_from(with_other_cost(picture, ordinary, floor_ms))
     return Fired(
         status="suspected",

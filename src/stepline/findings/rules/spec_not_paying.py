@@ -44,7 +44,7 @@ from stepline.findings.outcome import (
 )
 from stepline.model.host import gpu_busy
 from stepline.model.picture import Picture
-from stepline.model.predict import without_host
+from stepline.model.predict import without_drafts, without_host
 from stepline.model.speculation import WASTED, tokens_a_step
 from stepline.model.windows import DecodeWindow
 
@@ -127,20 +127,16 @@ def _compared(drafted: list[DecodeWindow], plain: list[DecodeWindow], accept: fl
 
 def _wasted(picture: Picture, accept: float) -> Fired:
     rate, busy = picture.rate_tok_s, gpu_busy(picture)
-    gain = (
-        None
-        if rate is None
-        else Gain(tok_s=rate * WASTED, low=rate, high=rate * 2, binds_next="plain decoding")
-    )
+    gain = gain_from(without_drafts(picture))
     evidence = [Observation(f"{accept:.2f} tokens a step and request, the step's own included")]
     if busy is not None and 1 - busy.share >= GPU_IDLE:
         # Drafts that the host makes keep the GPU waiting; without them the host is as fast as any.
-        hosted = gain_from(without_host(picture, busy.share))
-        if gain is None or (hosted is not None and hosted.tok_s > gain.tok_s):
-            gain = hosted
+        gain = gain or gain_from(without_host(picture, busy.share))
         evidence.append(
             Observation(f"the GPU idles {units.percent(1 - busy.share)} of the time ({busy.instrument})")
         )
+    if gain is None and rate is not None:
+        gain = Gain(tok_s=rate * WASTED, low=rate, high=rate * 2, binds_next="plain decoding")
     return Fired(
         status="suspected",
         headline=f"a speculative step yields {accept:.2f} tokens: the drafts are all but wasted",

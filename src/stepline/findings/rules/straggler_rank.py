@@ -45,7 +45,7 @@ from stepline.findings.outcome import (
 )
 from stepline.model.communication import Communication, communication, world
 from stepline.model.picture import Picture
-from stepline.model.predict import traced_batch_step, with_step
+from stepline.model.predict import saved_at_load, with_exchange
 from stepline.model.traced import WORTH_SHARE
 
 SAME_WORK = 0.02
@@ -126,13 +126,21 @@ def _gain(picture: Picture, comm: Communication) -> Gain | None:
 
     At the slow end half of the wait stays, as when the work is only shared out evenly.
     """
-    step = traced_batch_step(picture)
-    if step is None:
+    step, traced = picture.step, picture.traced
+    if step is None or traced is None:
         return None
-    without = step.measured_ms - comm.waiting_ms
-    fast = min(without, statistics.median(rank.own_ms for rank in comm.others) + comm.latest.exposed_ms)
-    slow = without + comm.waiting_ms / 2
-    return gain_from(with_step(picture, without, fast, slow, "the other ranks' own work"))
+    least, most = saved_at_load(picture, traced, comm.waiting_ms)
+    others_ms = statistics.median(rank.own_ms for rank in comm.others) + comm.latest.exposed_ms
+    _, all_of_it = saved_at_load(picture, traced, max(comm.waiting_ms, traced.step_ms - others_ms))
+    return gain_from(
+        with_exchange(
+            picture,
+            step.measured_ms - (least + most) / 2,
+            step.measured_ms - all_of_it,
+            step.measured_ms - least / 2,
+            "the other ranks' own work",
+        )
+    )
 
 
 RULE = Rule("C502", "straggler-rank", "0.1.0", check)

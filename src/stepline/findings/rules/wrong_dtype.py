@@ -43,11 +43,14 @@ from stepline.findings.outcome import (
 )
 from stepline.model.kernel_paths import WIDE_BITS, WideProducts, weight_bits, wide_products
 from stepline.model.picture import Picture
-from stepline.model.predict import traced_batch_step, with_step
+from stepline.model.predict import saved_at_load, with_exchange
 from stepline.model.traced import WORTH_SHARE, TracedStep
 
 MOST = 0.5
 """Share of matrix time from which it is the weights that are wide: single wide layers (head, router) stay below."""
+
+ALL = 0.9
+"""The same from which the whole model was widened, not a part of it."""
 
 
 def check(picture: Picture) -> Outcome:
@@ -112,15 +115,21 @@ def _fired(picture: Picture, traced: TracedStep, wide: WideProducts, bits: float
 
 
 def _gain(picture: Picture, wide: WideProducts) -> Gain | None:
-    """Half the bytes at best bandwidth; the whole step's floor and twice that time at the ends."""
-    step, floors = traced_batch_step(picture), picture.floors
-    if step is None or floors is None:
+    """These products at the floor of their weights; half of their time, or half as much again, at the slow end.
+
+    Where all products are wide, so is the rest of the step: its floor is the fast end.
+    """
+    step, floors, traced = picture.step, picture.floors, picture.traced
+    if step is None or floors is None or traced is None:
         return None
-    rest = step.measured_ms - wide.wide_ms
-    floor = floors.here.total_ms
-    central = min(step.measured_ms, max(floor, rest + floor))
-    slow = min(step.measured_ms, rest + max(2 * floor, wide.wide_ms / 2))
-    return gain_from(with_step(picture, central, floor, slow, "weight reads in the checkpoint's type"))
+    least, most = saved_at_load(picture, traced, wide.wide_ms)
+    whole, now = floors.here.total_ms, step.measured_ms
+    share = wide.wide_ms / wide.matrices_ms
+    floor = share * sum(part.ms for part in floors.here.components if part.name != "kv read")
+    fast = whole if share >= ALL else max(whole, now - most + floor)
+    central = min(now, max(whole, now - (least + most) / 2 + floor))
+    slow = min(now, now - least + max(1.5 * floor, least / 2))
+    return gain_from(with_exchange(picture, central, fast, slow, "weight reads in the checkpoint's type"))
 
 
 RULE = Rule("K405", "wrong-dtype", "0.1.0", check)

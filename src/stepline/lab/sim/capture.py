@@ -24,10 +24,13 @@ EPOCH_S = 1_767_225_600.0
 """2026-01-01 00:00:00 UTC: simulated captures have a clock of their own."""
 _WARM_S, _BETWEEN_S = 60.0, 1.0
 _TRACED_STREAMS, _TRACED_STEPS = 16, 6
+"""Half of the cases (by seed) are traced at the last level's own streams, half at no more than these."""
 
 
 def write_capture(case: Case, out: Path) -> Truth:
     """Serve and load one case, and its healthy twin at the last level, on a virtual clock.
+
+    Of a pair of faults also the twins that have but one of them.
 
     The folder appears only when it is whole.
 
@@ -37,7 +40,12 @@ def write_capture(case: Case, out: Path) -> Truth:
     files, rows, repeats = _serve(case, case.planted, case.levels, traced=True)
     healthy, _ = find_fault("healthy")
     twin = rows if case.fault == healthy.name else _serve(case, healthy, case.levels[-1:], traced=False)[1]
-    truth = true_of(case, rows[-1], twin[-1], repeats)
+    cured = {}
+    names = case.fault.split("+")
+    for name in names if len(names) > 1 else ():
+        left, _ = find_fault("+".join(other for other in names if other != name))
+        cured[name] = _serve(case, left, case.levels[-1:], traced=False)[1][-1]
+    truth = true_of(case, rows[-1], twin[-1], repeats, cured)
     folder = out / f"{case.name}.partial"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -84,11 +92,13 @@ def _serve(
         repeats.begin()
         rows.append(client.level(level))
     end_s = virtual.now_s
-    # The counters are scraped before the profile disturbs them, as a capture of a real engine does.
+    # Log and counters are read before the profile disturbs them.
     page, info = face.page(), face.info()
-    traces = _traces(virtual, client, face, levels[-1]) if traced else {}
+    streams = levels[-1].concurrency if case.seed % 2 else min(levels[-1].concurrency, _TRACED_STREAMS)
+    text = "".join(log)
+    traces = _traces(virtual, client, face, streams, levels[-1].input_tokens) if traced else {}
     files = {
-        "server.log": "".join(log),
+        "server.log": text,
         "metrics.txt": page,
         "config.json": json.dumps(config, indent=1),
         "gpm.csv": sampler.rows(end_s, EPOCH_S),
@@ -101,10 +111,12 @@ def _serve(
     return {name: text.encode() for name, text in files.items()} | traces, rows, repeats
 
 
-def _traces(virtual: Virtual, client: VirtualClient, face: Surface, level: Level) -> dict[str, bytes]:
+def _traces(
+    virtual: Virtual, client: VirtualClient, face: Surface, streams: int, input_tokens: int
+) -> dict[str, bytes]:
     """A profile of some decode steps under a load of its own, one file a rank; none where no steps came."""
     with tempfile.TemporaryDirectory() as scratch:
-        client.hold(min(level.concurrency, _TRACED_STREAMS), level.input_tokens, 2.0)
+        client.hold(streams, input_tokens, 2.0)
         face.begin_profile(
             Path(scratch), lambda rank: f"decode-TP-{rank}.trace.json.gz", _TRACED_STEPS, told="traces"
         )

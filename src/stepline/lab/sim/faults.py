@@ -68,7 +68,9 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     also_true: tuple[str, ...] = ()
     """Codes that hold besides and cost less, or describe the same cause from another side."""
     load: str = "sweep"
-    """The kind of load in `lab run`: see `loads`."""
+    """The kind of load in `lab run`: see `cases.levels`."""
+    systems: str = "any"
+    """Which models and GPUs `lab run` draws it on: see `cases.SYSTEMS`."""
     strengths: tuple[int, ...] = STRENGTHS
 
 
@@ -262,6 +264,7 @@ FAULTS: tuple[Fault, ...] = (
         what="decode attention splits the KV of a request 4, 2 or 1 ways",
         plant=_set(kv_splits=(4, 2, 1), attention_backend=("triton", "triton", "triton")),
         load="short and long contexts",
+        systems="dense",
     ),
     Fault(
         name="K403",
@@ -269,6 +272,44 @@ FAULTS: tuple[Fault, ...] = (
         finding="linear-step",
         what="each request costs 5, 12 or 30 % of a healthy step; the configured context is 2,048",
         plant=_all(_each(0.05, 0.12, 0.3), _set(context_length=(2048, 2048, 2048))),
+    ),
+    Fault(
+        name="K404",
+        expected="K404",
+        finding="kernel-fallback",
+        also_true=("K403",),
+        what="decode attention operator by operator, 20, 40 or 70 times as slow as a fused kernel",
+        plant=_slow(unfused_times=(20.0, 40.0, 70.0)),
+    ),
+    Fault(
+        name="K405",
+        expected="K405",
+        finding="wrong-dtype",
+        what="feed-forward weights in tf32; all weights in tf32; all in fp32, which leaves the tensor cores",
+        plant=_all(
+            _slow(
+                wide_parts=(("dense",), ("attention", "dense", "head"), ("attention", "dense", "head")),
+                wide_math=("tf32", "tf32", "fp32"),
+            ),
+            _set(dtype=("bfloat16", "float32", "float32")),
+        ),
+        systems="small",
+    ),
+    Fault(
+        name="C501",
+        expected="C501",
+        finding="comm-bound",
+        what="all-reduces over a path without peer access: 50, 100 or 250 us more, at 25, 12 or 4 GB/s",
+        plant=_slow(exchange_us=(50.0, 100.0, 250.0), exchange_bytes_s=(25e9, 12e9, 4e9)),
+        systems="several ranks",
+    ),
+    Fault(
+        name="C502",
+        expected="C502",
+        finding="straggler-rank",
+        what="the last rank's GPU works 25, 50 or 100 % longer than the others",
+        plant=_slow(late_share=(0.25, 0.5, 1.0)),
+        systems="several ranks",
     ),
     Fault(
         name="L102",
@@ -285,6 +326,13 @@ FAULTS: tuple[Fault, ...] = (
         what="the first prompts wait 1.5, 3 or 6 s for kernels to be compiled, inside the measurement",
         plant=_slow(cold_s=((1.0, 0.5), (2.0, 1.0), (4.0, 2.0))),
         load="cold, then again",
+    ),
+    Fault(
+        name="L105",
+        expected="L105",
+        finding="trace-integrity",
+        what="a trace that is cut off, that lacks half the kernels of most steps, or that holds no GPU work",
+        plant=_slow(trace_fault=("cut", "holes", "no kernels")),
     ),
     Fault(
         name="P601",
@@ -340,16 +388,51 @@ FAULTS: tuple[Fault, ...] = (
 )
 
 
+PAIRS = (
+    ("S201", "H301"),
+    ("S201", "H302"),
+    ("S201", "P601"),
+    ("S201", "C501"),
+    ("S202", "H302"),
+    ("S202", "P601"),
+    ("H302", "P601"),
+    ("K401", "P601"),
+    ("K405", "S201"),
+    ("C501", "C502"),
+)
+"""Faults of one load that leave each other something to cost."""
+
+
 def find_fault(text: str) -> tuple[Fault, int]:
-    """The fault and strength of `CODE[:strength]`; strength 2 where none is given.
+    """The fault and strength of `CODE[+CODE][:strength]`; strength 2 where none is given, of both where there are two.
 
     Raises:
         UsageError: No fault has that name, or the strength is not 1, 2 or 3.
     """
-    name, _, strength = text.partition(":")
-    fault = next((fault for fault in FAULTS if fault.name.lower() == name.lower()), None)
-    if fault is None:
-        raise UsageError(f"no fault is called {name!r}; `stepline lab faults` lists them")
+    names, _, strength = text.partition(":")
+    found = [_named(name) for name in names.split("+")]
+    fault = found[0] if len(found) == 1 else _together(*found)
     if strength not in ("", *map(str, STRENGTHS)):
         raise UsageError(f"a fault's strength is 1, 2 or 3, not {strength!r}")
     return fault, int(strength or 2)
+
+
+def _named(name: str) -> Fault:
+    fault = next((fault for fault in FAULTS if fault.name.lower() == name.lower()), None)
+    if fault is None:
+        raise UsageError(f"no fault is called {name!r}; `stepline lab faults` lists them")
+    return fault
+
+
+def _together(*faults: Fault) -> Fault:
+    """All of them in one server, under the load of the first and on a system that suits each."""
+    systems = [fault.systems for fault in faults if fault.systems != "any"]
+    return Fault(
+        name="+".join(fault.name for fault in faults),
+        expected="+".join(fault.expected for fault in faults),
+        finding="+".join(fault.finding for fault in faults),
+        what="; ".join(fault.what for fault in faults),
+        plant=_all(*(fault.plant for fault in faults)),
+        load=faults[0].load,
+        systems=systems[0] if systems else "any",
+    )

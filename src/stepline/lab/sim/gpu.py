@@ -6,7 +6,7 @@ from collections import defaultdict
 from stepline.facts.hardware import Gpu
 from stepline.lab.sim.calibration import load_calibration
 from stepline.lab.sim.forward import Forward
-from stepline.lab.sim.world import Disturbance
+from stepline.lab.sim.world import Disturbance, peak_of
 
 PERIOD_S = 0.5
 HEADER = (
@@ -51,7 +51,8 @@ class GpuSampler:
         known, fault = load_calibration(), self._disturbance
         busy = min(1.0, self._busy[period] / PERIOD_S)
         dram = min(1.0, self._bytes[period] / PERIOD_S / self._gpu.bandwidth_bytes_s)
-        tensor = min(1.0, self._flops[period] / PERIOD_S / self._gpu.peak(self._math))
+        on_tensor_cores = 0.0 if self._math == "fp32" else self._flops[period]
+        tensor = min(1.0, on_tensor_cores / PERIOD_S / peak_of(self._gpu, self._math))
         asked_w = known.idle_w + known.memory_w * dram + known.tensor_w * tensor
         power = min(known.power_limit_w, asked_w) * fault.clock_share
         capped = asked_w > known.power_limit_w

@@ -10,7 +10,7 @@ import msgspec
 
 from stepline.lab.sim.settings import Settings
 from stepline.lab.sim.shape import Shape
-from stepline.lab.sim.world import Parts
+from stepline.lab.sim.world import Disturbance, Parts
 
 _AT = "void at::native::"
 _GEMM = "nvjet_sm90_tst_64x32_64x16_4x1_v_bz_TNT"
@@ -30,6 +30,25 @@ _OVER_CONTEXT = (
     (f"{_AT}vectorized_elementwise_kernel<4, at::native::masked_fill_kernel>", 0.1),
 )
 _CONTEXT_BLOCK = 256
+_UNFUSED = (
+    (f"{_AT}elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<direct_copy_kernel_cuda>>", 0.48),
+    (
+        f"{_AT}vectorized_elementwise_kernel<4, at::native::AUnaryFunctor<float, float, float, MulFunctor>>",
+        0.18,
+    ),
+    ("void gemv2T_kernel_val<int, int, float, float, float, float, 128, 16, 2, 2, false, false>", 0.15),
+    ("internal::gemvx::kernel<int, int, float, float, float, float, false, true, false, false, 9>", 0.1),
+    (f"{_AT}unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda>", 0.07),
+    ("void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false, false>", 0.02),
+)
+"""Attention operator by operator in a graph, and shares of its time: tests/data/h200-torch, attention_unfused_graph."""
+_WIDE = {
+    "tf32": "sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x64x16_stage6_warpsize2x2x1",
+    "fp32": "void sgemm_largek_lds64<true, false, 6, 3, 4, 5, 2, 66>",
+}
+"""Products in 32 bits; the second is the one of weights_fp32 in tests/data/h200-torch."""
+_REDUCE = "void sglang::cross_device_reduce_1stage<__nv_bfloat16, 4>"
+_NCCL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 
 class Kernel(msgspec.Struct, frozen=True, gc=False):
@@ -49,6 +68,11 @@ class Forwarded(msgspec.Struct, frozen=True, kw_only=True):
     batch: int
     tokens: int
     """New tokens of prompts in it."""
+    disturbance: Disturbance
+
+    def gemm(self, part: str, name: str) -> str:
+        """The kernel that multiplies the weights of a part, `name` where nothing widened them."""
+        return _WIDE[self.disturbance.wide_math] if part in self.disturbance.wide_parts else name
 
 
 def of_layers(done: Forwarded, shape: Shape, settings: Settings) -> Iterator[Kernel]:
@@ -58,17 +82,18 @@ def of_layers(done: Forwarded, shape: Shape, settings: Settings) -> Iterator[Ker
     small_us = parts.layers * per
     for layer in range(shape.layers):
         yield _small(0, small_us, rows)
-        yield Kernel(_GEMM, 0.6 * parts.projections * per, (4, 24, 1))
+        yield Kernel(done.gemm("attention", _GEMM), 0.6 * parts.projections * per, (4, 24, 1))
         yield _small(1, small_us, rows)
         yield _small(2, small_us, rows)
         yield from _attention(done, shape, settings, per)
-        yield Kernel(_GEMM, 0.4 * parts.projections * per, (2, 64, 1))
-        yield from _reduced(parts, per)
+        yield Kernel(done.gemm("attention", _GEMM), 0.4 * parts.projections * per, (2, 64, 1))
+        yield from _reduced(done, per)
         yield _small(3, small_us, rows)
-        yield from _feed_forward(parts, shape, settings, layer, done.factor, small=_small(4, small_us, rows))
-        yield from _reduced(parts, per)
+        yield from _feed_forward(done, shape, settings, layer, small=_small(4, small_us, rows))
+        yield from _reduced(done, per)
         yield from _planted(done, settings, per)
-    yield Kernel("nvjet_sm90_tst_512x32_64x3_2x1_v_bz_TNT", 1e3 * parts.head * done.factor, (2, 66, 1))
+    head = done.gemm("head", "nvjet_sm90_tst_512x32_64x3_2x1_v_bz_TNT")
+    yield Kernel(head, 1e3 * parts.head * done.factor, (2, 66, 1))
 
 
 def after_layers(done: Forwarded) -> Iterator[Kernel]:
@@ -93,6 +118,8 @@ def _attention(done: Forwarded, shape: Shape, settings: Settings, per: float) ->
     if done.parts.prefill_attention:
         grid = (shape.heads, -(-done.tokens // 128), 1)
         yield Kernel("_fwd_kernel", done.parts.prefill_attention * per, grid)
+    for name, share in _UNFUSED if done.parts.unfused else ():
+        yield Kernel(name, done.parts.unfused * per * share, (done.batch * shape.heads, 1, 1))
     if not done.parts.cache:
         return
     us = done.parts.cache * per
@@ -109,8 +136,9 @@ def _attention(done: Forwarded, shape: Shape, settings: Settings, per: float) ->
 
 
 def _feed_forward(
-    parts: Parts, shape: Shape, settings: Settings, layer: int, factor: float, *, small: Kernel
+    done: Forwarded, shape: Shape, settings: Settings, layer: int, *, small: Kernel
 ) -> Iterator[Kernel]:
+    parts, factor = done.parts, done.factor
     dense_us = 1e3 * factor * parts.dense / shape.layers
     if layer >= shape.layers - shape.expert_layers:
         us = 1e3 * factor * parts.experts / shape.expert_layers
@@ -122,16 +150,17 @@ def _feed_forward(
         if dense_us:
             yield Kernel(_GEMM, 0.8 * dense_us, (2, 64, 1))
         return
-    yield Kernel("nvjet_sm90_tst_128x32_64x10_2x1_v_bz_TNT", 0.66 * dense_us, (2, 66, 1))
+    up = done.gemm("dense", "nvjet_sm90_tst_128x32_64x10_2x1_v_bz_TNT")
+    down = done.gemm("dense", "nvjet_sm90_tst_128x32_64x10_2x1_v_bz_splitK_TNT")
+    yield Kernel(up, 0.66 * dense_us, (2, 66, 1))
     yield small
-    yield Kernel("nvjet_sm90_tst_128x32_64x10_2x1_v_bz_splitK_TNT", 0.34 * dense_us, (2, 64, 1))
+    yield Kernel(down, 0.34 * dense_us, (2, 64, 1))
 
 
-def _reduced(parts: Parts, per: float) -> Iterator[Kernel]:
-    if parts.reduces:
-        yield Kernel(
-            "void sglang::cross_device_reduce_1stage<__nv_bfloat16, 4>", parts.reduces * per / 2, (36, 1, 1)
-        )
+def _reduced(done: Forwarded, per: float) -> Iterator[Kernel]:
+    if done.parts.reduces:
+        name = _NCCL if done.disturbance.exchange_us else _REDUCE
+        yield Kernel(name, done.parts.reduces * per / 2, (36, 1, 1))
 
 
 def _planted(done: Forwarded, settings: Settings, per: float) -> Iterator[Kernel]:

@@ -43,7 +43,14 @@ class Profiler:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self._names, self._left = folder, names, steps
         self._traces = [
-            Trace(self._shape, self._settings, self._gpu, epoch_s=self._epoch, rank=rank)
+            Trace(
+                self._shape,
+                self._settings,
+                self._gpu,
+                self._engine.scheduler.world.disturbance,
+                epoch_s=self._epoch,
+                rank=rank,
+            )
             for rank in range(self._settings.tp)
         ]
 

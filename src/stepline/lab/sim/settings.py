@@ -6,6 +6,9 @@ from stepline.errors import UsageError
 from stepline.facts.hardware import Gpu
 from stepline.lab.sim.shape import Shape
 
+LEAST_POOL = 4096
+"""Tokens of a KV pool below which a server is not worth starting."""
+
 
 class Speculation(msgspec.Struct, frozen=True, kw_only=True):
     """A draft method and how often its tokens are right."""
@@ -50,6 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     memory_share: float
     trace_folder: str | None = None
     """Where vLLM's profiler writes; None: launched without one. SGLang is told with each request."""
+    dtype: str = "bfloat16"
     remarks: tuple[str, ...] = ()
     """Extra start-up lines, as the engine would print them."""
 
@@ -105,7 +109,7 @@ def vllm_settings(model: str, gpu: Gpu, shape: Shape, tp: int) -> Settings:
 
 def _pool(model: str, gpu: Gpu, shape: Shape, share: float) -> int:
     tokens = int((gpu.memory_bytes * share - shape.weight_bytes) / shape.kv_bytes_per_token)
-    if tokens < 4096:
+    if tokens < LEAST_POOL:
         raise UsageError(
             f"{model} needs {shape.weight_bytes / 2**30:.0f} GiB a rank and leaves too little of {gpu.name}; "
             "give it more ranks or another GPU"

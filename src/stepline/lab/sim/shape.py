@@ -7,11 +7,15 @@ import msgspec
 
 from stepline.errors import UnknownFact
 
+BYTES = {"bf16": 2, "fp8": 1}
+"""Bytes of a weight by the type it is multiplied in."""
+
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """One rank's share of a model; all counts of bytes are per rank."""
 
     layers: int
+    hidden: int
     expert_layers: int
     attention_bytes: float
     """Projections of all layers."""
@@ -64,6 +68,12 @@ def shape_of(config: Mapping[str, Any], tp: int = 1) -> Shape:
         raise UnknownFact(f"the lab cannot simulate a model whose config lacks {e.args[0]}") from e
 
 
+def widened(shape: Shape, parts: tuple[str, ...], math: str) -> Shape:
+    """The same with the weights of these parts (`attention`, `dense`, `head`) in 32 bits, multiplied as `math`."""
+    wide = {f"{part}_bytes": 4 / BYTES[shape.math] * getattr(shape, f"{part}_bytes") for part in parts}
+    return msgspec.structs.replace(shape, math=math, **wide)
+
+
 def _shape(config: Mapping[str, Any], tp: int) -> Shape:
     if any(
         key in config
@@ -99,6 +109,7 @@ def _shape(config: Mapping[str, Any], tp: int) -> Shape:
     kv_ranks = 1 if "kv_lora_rank" in config else min(tp, kv_heads)
     return Shape(
         layers=layers,
+        hidden=hidden,
         expert_layers=expert_layers,
         attention_bytes=size * attention * layers / tp,
         dense_bytes=size * dense / tp,

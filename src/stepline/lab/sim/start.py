@@ -11,9 +11,9 @@ from stepline.lab.sim.calibration import load_calibration
 from stepline.lab.sim.faults import SERVED, Base, Fault, Start
 from stepline.lab.sim.frontend import FrontEnd
 from stepline.lab.sim.scheduler import Scheduler
-from stepline.lab.sim.settings import sglang_settings, vllm_settings
+from stepline.lab.sim.settings import LEAST_POOL, sglang_settings, vllm_settings
 from stepline.lab.sim.sglang.policy import SglangScheduler
-from stepline.lab.sim.shape import Shape, shape_of
+from stepline.lab.sim.shape import Shape, shape_of, widened
 from stepline.lab.sim.vllm.policy import VllmScheduler
 from stepline.lab.sim.world import Disturbance, Work, World
 
@@ -72,6 +72,8 @@ def start(
     step_ms = 1e3 * healthy.price(Work(decoding=1, live_tokens=600)).gpu_s
     planned = Start(settings, Disturbance(), msgspec.structs.replace(base, step_ms=step_ms))
     planted = fault.plant(planned, strength)
+    if planted.disturbance.wide_parts:
+        planted, shape = _in_32_bits(planted, shape)
     world = World(shape, gpu, planted.settings, planted.disturbance, known, seed=seed)
     return Started(
         scheduler(planted.settings, world),
@@ -80,3 +82,13 @@ def start(
         shape,
         gpu,
     )
+
+
+def _in_32_bits(planted: Start, shape: Shape) -> tuple[Start, Shape]:
+    """The start and the shape after weights were widened: they take their room from the KV pool."""
+    wide = widened(shape, planted.disturbance.wide_parts, planted.disturbance.wide_math)
+    taken = int((wide.weight_bytes - shape.weight_bytes) / shape.kv_bytes_per_token)
+    left = (planted.settings.kv_tokens - taken) // 16 * 16
+    if left < LEAST_POOL:
+        raise UsageError("the weights in 32 bits leave too little memory for a KV pool; take a smaller model")
+    return planted.set(kv_tokens=left), wide

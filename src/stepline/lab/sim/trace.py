@@ -1,4 +1,8 @@
-"""A torch profiler trace of simulated forwards, laid out as Kineto writes it, with the host's gaps and launches."""
+"""A torch profiler trace of simulated forwards, laid out as Kineto writes it, with the host's gaps and launches.
+
+Three things can go wrong with it (`Disturbance.trace_fault`): `cut`, the file ends in the middle; `holes`, two of three
+graph replays lack the kernels of their second half; `no kernels`, the GPU's activity was not recorded.
+"""
 
 import gzip
 import itertools
@@ -11,6 +15,7 @@ from stepline.lab.sim.forward import Forward
 from stepline.lab.sim.kernels import Forwarded, Kernel, after_layers, of_layers
 from stepline.lab.sim.settings import Settings
 from stepline.lab.sim.shape import Shape
+from stepline.lab.sim.world import Disturbance
 
 _HOST, _STREAM = 565, 13
 _LAUNCH_US = 4.0
@@ -20,8 +25,17 @@ _LAUNCH_US = 4.0
 class Trace:
     """Collects forwards of one rank; `rank` moves its kernels by a little, as ranks differ."""
 
-    def __init__(self, shape: Shape, settings: Settings, gpu: Gpu, *, epoch_s: float, rank: int = 0) -> None:
-        self._shape, self._settings, self._gpu = shape, settings, gpu
+    def __init__(
+        self,
+        shape: Shape,
+        settings: Settings,
+        gpu: Gpu,
+        disturbance: Disturbance,
+        *,
+        epoch_s: float,
+        rank: int = 0,
+    ) -> None:
+        self._shape, self._settings, self._gpu, self._disturbance = shape, settings, gpu, disturbance
         self._epoch, self._rank = epoch_s, rank
         self._random = random.Random(rank)  # noqa: S311 - a simulation
         self._events: list[dict[str, Any]] = []
@@ -34,10 +48,11 @@ class Trace:
         start, wall = 1e6 * done.start_s, 1e6 * (done.end_s - done.start_s)
         total = done.cost.parts.total
         one = Forwarded(
-            parts=done.cost.parts,
+            parts=done.cost.parts.of_rank(late=self._rank == self._settings.tp - 1),
             factor=1e3 * done.cost.gpu_s / total if total else 1.0,
             batch=done.batch,
             tokens=done.new_tokens,
+            disturbance=self._disturbance,
         )
         self._span("user_annotation", self._name(done), start, 0.9 * wall)
         first = start + max(_LAUNCH_US, wall - 1e6 * done.cost.gpu_s)
@@ -45,6 +60,8 @@ class Trace:
         if done.graph and done.kind == "decode":
             correlation = next(self._correlation)
             self._runtime("cudaGraphLaunch", first - _LAUNCH_US, 30.0, correlation)
+            if self._disturbance.trace_fault == "holes" and self.steps % 3:
+                inside = inside[: len(inside) // 2]
             at = self._kernels(inside, first, correlation)
         else:
             # Launched one by one over the wall time: the GPU waits before each that the host is late with.
@@ -62,7 +79,7 @@ class Trace:
     def _kernels(self, kernels: list[Kernel], at: float, correlation: int) -> float:
         for kernel in kernels:
             us = kernel.us * (1 + 0.005 * self._random.gauss(0, 1))
-            if us <= 0:
+            if us <= 0 or self._disturbance.trace_fault == "no kernels":
                 continue
             self._span(
                 "kernel",
@@ -127,4 +144,7 @@ class Trace:
             "traceEvents": self._events,
             "traceName": name,
         }
-        return gzip.compress(json.dumps(document).encode(), compresslevel=1, mtime=0)
+        text = json.dumps(document).encode()
+        if self._disturbance.trace_fault == "cut":
+            text = text[: 2 * len(text) // 3]
+        return gzip.compress(text, compresslevel=1, mtime=0)

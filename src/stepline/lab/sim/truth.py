@@ -1,17 +1,18 @@
 """What is true of a simulated capture: what was planted, and what it cost against a healthy twin."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from stepline.lab.sim.cases import Case
+from stepline.lab.sim.faults import find_fault
 from stepline.lab.sim.forward import Forward
 
 WORTH = 0.1
 """Below a tenth of the load nothing is a finding, at most a note; so a fault that costs less is not expected."""
-_DISTORTIONS = ("L102", "L104")
+_DISTORTIONS = ("L102", "L104", "L105")
 """Faults of the measurement: they bend what is read and cost the server nothing."""
 
 
@@ -73,17 +74,27 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def true_of(case: Case, row: dict[str, Any], twin: dict[str, Any], repeats: Repeats) -> Truth:
-    """What the last level with and without the fault say.
+def true_of(
+    case: Case,
+    row: dict[str, Any],
+    twin: dict[str, Any],
+    repeats: Repeats,
+    cured: Mapping[str, dict[str, Any]],
+) -> Truth:
+    """What the last level with and without the fault say; of a pair `cured` holds the level without each of them.
 
-    A fault that costs less than a tenth of the last level is not expected to be found. Retractions that cost less
-    leave the pool's size as the cause.
+    A fault that costs less than a tenth of the last level is not expected to be found, nor is one of a pair whose
+    removal alone gains less. Retractions that cost less leave the pool's size as the cause.
     """
     rate, twin_rate = float(row["tok_s"]), float(twin["tok_s"])
     repeated = repeats.repeated_s / repeats.total_s if repeats.total_s else 0.0
     fault = case.planted
     expected, finding, also = fault.expected, fault.finding, fault.also_true
-    if expected not in ("", *_DISTORTIONS) and rate > (1 - WORTH) * twin_rate:
+    if cured:
+        found = [find_fault(name)[0] for name, alone in cured.items() if rate <= (1 - WORTH) * alone["tok_s"]]
+        expected = "+".join(each.expected for each in found)
+        finding = "+".join(each.finding for each in found) or "healthy"
+    elif expected not in ("", *_DISTORTIONS) and rate > (1 - WORTH) * twin_rate:
         expected, finding, also = "", "healthy", ()
     elif expected == "S203" and repeated < WORTH:
         expected, finding, also = "S202", "kv-capacity-bound", ("S203",)

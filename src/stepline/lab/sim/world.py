@@ -39,6 +39,19 @@ class Disturbance(msgspec.Struct, frozen=True, kw_only=True):
     """More serial time of the front end for each token that leaves."""
     cold_s: tuple[float, ...] = ()
     """Pauses before the first prefills after start (kernels compiled on first use)."""
+    exchange_us: float = 0.0
+    """More latency of each all-reduce."""
+    exchange_bytes_s: float | None = None
+    """Rate at which activations cross between GPUs; None: of links so fast that it can be left out."""
+    late_share: float = 0.0
+    """The last rank's GPU takes longer for its own kernels by this share."""
+    unfused_times: float = 1.0
+    """Decode attention operator by operator takes this many times a fused kernel's time; 1: it is fused."""
+    wide_parts: tuple[str, ...] = ()
+    """Parts whose weights are kept and multiplied in 32 bits: `attention`, `dense`, `head`."""
+    wide_math: str = "tf32"
+    trace_fault: str = ""
+    """What the profiler does wrong: see `trace`."""
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -50,7 +63,9 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     experts: float
     head: float
     cache: float
-    """Decode attention over the KV cache."""
+    """Decode attention over the KV cache in a fused kernel."""
+    unfused: float
+    """The same operator by operator, in its place."""
     prefill_attention: float
     layers: float
     """Small kernels and gaps of every layer."""
@@ -61,14 +76,31 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     by_context: float
     """What a fault spends on the configured context."""
     drafts: float
+    waiting: float = 0.0
+    """In all-reduces, for the last rank."""
 
     @property
     def total(self) -> float:
         """Their sum."""
+        return self.own + self.reduces + self.waiting
+
+    @property
+    def own(self) -> float:
+        """What a rank computes itself."""
         gemms = self.projections + self.dense + self.experts + self.head
-        attention = self.cache + self.prefill_attention
+        attention = self.cache + self.unfused + self.prefill_attention
         planted = self.one_by_one + self.by_context
-        return gemms + attention + self.layers + self.sampling + self.reduces + planted + self.drafts
+        return gemms + attention + self.layers + self.sampling + planted + self.drafts
+
+    def of_rank(self, *, late: bool) -> "Parts":
+        """The kernels of one rank: the late one works where the others wait in their all-reduces."""
+        if not self.waiting:
+            return self
+        if not late:
+            return msgspec.structs.replace(self, reduces=self.reduces + self.waiting, waiting=0.0)
+        slower = 1 + self.waiting / self.own
+        own = {name: slower * value for name, value in msgspec.structs.asdict(self).items()}
+        return msgspec.structs.replace(self, **own | {"reduces": self.reduces, "waiting": 0.0})
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -127,22 +159,27 @@ class World:
         plain_ms = 1e3 * slower / (self._gpu.bandwidth_bytes_s * known.weight_bandwidth_share)
         routed_ms = 1e3 * slower / (self._gpu.bandwidth_bytes_s * known.expert_bandwidth_share)
         context_ms = fault.context_us_per_ktoken * self._settings.context_length / 1e6
+        cache_ms = 1e3 * kv_bytes / self._kv_rate(work.decoding) if work.decoding else 0.0
+        unfused = fault.unfused_times > 1
         parts = Parts(
             projections=plain_ms * shape.attention_bytes,
             dense=plain_ms * shape.dense_bytes,
             experts=routed_ms * routed,
             head=plain_ms * shape.head_bytes,
-            cache=1e3 * kv_bytes / self._kv_rate(work.decoding) if work.decoding else 0.0,
+            cache=0.0 if unfused else cache_ms,
+            unfused=fault.unfused_times * cache_ms if unfused else 0.0,
             prefill_attention=sum(
                 self._prefill_attention_ms(tokens, before) for tokens, before in work.parts
             ),
             layers=known.ms_per_layer * shape.layers + known.ms_per_expert_layer * shape.expert_layers,
             sampling=known.ms_per_sequence * work.decoding,
-            reduces=self._reduce_ms(),
+            reduces=self._reduce_ms(rows),
             one_by_one=fault.linear_ms * work.decoding,
             by_context=context_ms * work.decoding,
             drafts=known.draft_ms if spec and work.decoding else 0.0,
         )
+        if fault.late_share:
+            parts = msgspec.structs.replace(parts, waiting=fault.late_share * parts.own)
         read = shape.attention_bytes + shape.dense_bytes + shape.head_bytes + routed + kv_bytes
         return self._timed(parts, self._host_ms(work), read, flops, cold=bool(work.parts))
 
@@ -161,7 +198,7 @@ class World:
         read_s = plain / (gpu.bandwidth_bytes_s * known.weight_bandwidth_share)
         read_s += routed / (gpu.bandwidth_bytes_s * known.expert_bandwidth_share)
         share = known.decode_flops_share if decode else known.prefill_flops_share
-        return max(1.0, flops / (gpu.peak(shape.math) * share) / read_s)
+        return max(1.0, flops / (peak_of(gpu, shape.math) * share) / read_s)
 
     def _kv_rate(self, decoding: int) -> float:
         """Bytes of KV a second: of the memory, or of the blocks where they are too few."""
@@ -179,10 +216,15 @@ class World:
         )
         return 1e3 * shape.attention_flops_per_pair * tokens * (before + tokens / 2) / rate
 
-    def _reduce_ms(self) -> float:
-        tp = self._settings.tp
+    def _reduce_ms(self, rows: int) -> float:
+        tp, fault = self._settings.tp, self.disturbance
+        if tp == 1:
+            return 0.0
         # 10 us where nobody published a number: what small all-reduces take over PCIe.
-        return 2 * self._shape.layers * self._gpu.allreduce_us_common.get(tp, 10.0) / 1e3 if tp > 1 else 0.0
+        each_us = self._gpu.allreduce_us_common.get(tp, 10.0) + fault.exchange_us
+        if fault.exchange_bytes_s:
+            each_us += 1e6 * 2 * (tp - 1) / tp * 2 * rows * self._shape.hidden / fault.exchange_bytes_s
+        return 2 * self._shape.layers * each_us / 1e3
 
     def _host_ms(self, work: Work) -> float:
         known, layers = self._known, self._shape.layers
@@ -203,3 +245,8 @@ class World:
         wall_ms = max(gpu_ms, host_ms) if self._settings.overlap else gpu_ms + host_ms
         pause_s = self._cold.pop(0) if cold and self._cold else 0.0
         return Cost(wall_ms / 1e3 + pause_s, gpu_ms / 1e3, read_bytes, flops, parts)
+
+
+def peak_of(gpu: Gpu, math: str) -> float:
+    """FLOP/s of a type; tf32 runs at half the rate of bf16 on all GPUs here."""
+    return gpu.peak("bf16") / 2 if math == "tf32" else gpu.peak(math)

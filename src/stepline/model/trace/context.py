@@ -5,6 +5,7 @@ do different things and share an odd factor such as 4,097 = 1,048,576 / 256 + 1 
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,8 @@ CHAIN_LEAST = 5
 FACTOR_LEAST = 33
 GAP_MOST = 3
 """Kernels without the factor inside a chain: casts of other operands, a GEMM with a persistent grid."""
+ROWS_MOST = 16
+"""Tokens that a speculative step verifies for a sequence, at most."""
 _DIVISORS = tuple(2**power for power in range(11))
 _NUMBER = re.compile(r"\d+")
 
@@ -37,7 +40,13 @@ class Found:
     multiple: NDArray[np.float64]
 
 
-def find(work: Work, step: Column, context_tokens: int | None, sms: int | None) -> Found | None:
+def find(
+    work: Work,
+    step: Column,
+    context_tokens: int | None,
+    sms: int | None,
+    batches: Collection[int] = (),
+) -> Found | None:
     """The factor with the most work along chains; None where no chain shares one.
 
     Args:
@@ -45,6 +54,8 @@ def find(work: Work, step: Column, context_tokens: int | None, sms: int | None) 
         step: the step of each row, −1 for none.
         context_tokens: the configured context; without it only factors 2^k + 1 of at least 257 are tried.
         sms: SM count, whose own multiples say nothing.
+        batches: sequences of the steps: factors of theirs, or of as many rows as drafts make of them, say nothing
+            either (40 sequences, and 40,960 tokens in blocks of 1,024).
     """
     if context_tokens:
         candidates = {
@@ -65,6 +76,9 @@ def find(work: Work, step: Column, context_tokens: int | None, sms: int | None) 
     for (factor, divisor, pad), tokens in candidates.items():
         if factor < FACTOR_LEAST or factor & (factor - 1) == 0:
             continue  # a power of two is also a hidden size times a batch
+        odd = factor // (factor & -factor)
+        if any(batch * rows % odd == 0 for batch in batches for rows in range(1, ROWS_MOST + 1)):
+            continue  # the rest of the factor may be a hidden size
         by_grid = (grids > 0) & (grids % factor == 0)
         by_shape = np.array([any(number % factor == 0 for number in found) for found in extents], bool)
         for seen_in, which, distinct in (

@@ -71,7 +71,8 @@ def rank(
     owned = shares(gpu.start_ns, gpu.end_ns, attribution.of("communication"))
     device = raw.devices.get(work.device)
     step = cut.step if cut else np.full(len(gpu), -1)
-    found = context.find(work, step, context_tokens, device.sms if device else None)
+    batches = {start.batch for start in cut.starts if start.batch} if cut else set()
+    found = context.find(work, step, context_tokens, device.sms if device else None, batches)
     tables = Tables(work, owned.owned, attribution, device, found)
     known = groups.Known(work, owned, attribution, tables, found)
     steps = accounting.steps(work, cut, owned) if cut else []

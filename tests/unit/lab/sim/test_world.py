@@ -12,13 +12,13 @@ from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
 from stepline.lab.sim.calibration import load_calibration
 from stepline.lab.sim.engine import Engine
-from stepline.lab.sim.faults import FAULTS, find_fault
+from stepline.lab.sim.faults import FAULTS, PAIRS, find_fault
 from stepline.lab.sim.load import VirtualClient
 from stepline.lab.sim.shape import shape_of
 from stepline.lab.sim.start import Started, start
 from stepline.lab.sim.sweep import Level
 from stepline.lab.sim.virtual import Virtual
-from stepline.lab.sim.world import Disturbance, Work, World
+from stepline.lab.sim.world import Cost, Disturbance, Work, World
 
 REAL = Path("tests/data/h200-sglang-2")
 LLAMA = find_model("llama-3.1-8b").config
@@ -113,3 +113,65 @@ def test_every_fault_can_be_started_at_every_strength_on_both_engines() -> None:
             for strength in fault.strengths:
                 one = start(engine, "m", LLAMA, find_gpu("h200"), fault=fault, strength=strength, seed=0)
                 assert one.scheduler.settings.kv_tokens > 0
+
+
+def priced(disturbance: Disturbance, tp: int = 4, **work: Any) -> Cost:
+    known = msgspec.structs.replace(load_calibration(), step_jitter=0.0, hiccup_share=0.0, server_spread=0.0)
+    settings = msgspec.structs.replace(started().scheduler.settings, tp=tp)
+    shape = shape_of(LLAMA, tp)
+    return World(shape, find_gpu("h200"), settings, disturbance, known, seed=1).price(Work(**work))
+
+
+def test_a_slow_path_costs_each_all_reduce_and_by_what_is_sent() -> None:
+    few, many = ({"decoding": n, "live_tokens": 600} for n in (1, 64))
+    late = Disturbance(exchange_us=100.0)
+    assert priced(late, **few).gpu_s - priced(Disturbance(), **few).gpu_s == pytest.approx(64 * 100e-6)
+    narrow = Disturbance(exchange_bytes_s=10e9)
+    sent = [priced(narrow, **work).gpu_s - priced(Disturbance(), **work).gpu_s for work in (few, many)]
+    assert sent[1] == pytest.approx(64 * sent[0])
+    assert priced(late, tp=1, **few) == priced(Disturbance(), tp=1, **few)
+
+
+def test_ranks_wait_for_the_late_one_in_their_all_reduces() -> None:
+    parts = priced(Disturbance(late_share=0.5), decoding=16, live_tokens=9600).parts
+    late, other = parts.of_rank(late=True), parts.of_rank(late=False)
+    assert late.total == pytest.approx(other.total) == pytest.approx(parts.total)
+    assert late.own == pytest.approx(1.5 * other.own)
+    assert other.reduces == pytest.approx(late.reduces + 0.5 * other.own)
+
+
+def test_attention_operator_by_operator_costs_by_the_context() -> None:
+    slow, plain = Disturbance(unfused_times=20.0), Disturbance()
+    short, long = ({"decoding": 16, "live_tokens": n} for n in (1_600, 16_000))
+    cost = [priced(slow, **work).gpu_s - priced(plain, **work).gpu_s for work in (short, long)]
+    assert cost[1] == pytest.approx(10 * cost[0])
+    assert priced(slow, **long).parts.cache == 0.0
+
+
+def test_weights_in_32_bits_are_read_twice_as_long_and_take_room_from_the_pool() -> None:
+    plain, wide = started(), started(fault="K405:2")
+    assert wide.shape.weight_bytes > 1.9 * plain.shape.weight_bytes
+    taken = (wide.shape.weight_bytes - plain.shape.weight_bytes) / plain.shape.kv_bytes_per_token
+    assert plain.scheduler.settings.kv_tokens - wide.scheduler.settings.kv_tokens == pytest.approx(
+        taken, rel=0.01
+    )
+    with pytest.raises(UsageError, match="32 bits"):
+        started(fault="K405:3", kv_tokens=100_000)
+
+
+def test_a_capped_level_is_measured_once_its_short_first_answers_are_over() -> None:
+    capped = started(fault="S201:3")
+    row = serve(capped, level(64))[0]
+    low, high = row["window_unix_s"]
+    assert high - low == pytest.approx(6.0)
+    # Four at a time make 64 answers of 97 tokens on average before that.
+    assert (low - row["start_unix_s"]) * row["tok_s"] == pytest.approx(64 * 97, rel=0.1)
+
+
+def test_pairs_plant_both_faults() -> None:
+    both, strength = find_fault("K405+S201:3")
+    assert (both.expected, both.systems, strength) == ("K405+S201", "small", 3)
+    one = start("sglang", "m", LLAMA, find_gpu("h200"), fault=both, strength=3, seed=0)
+    assert one.scheduler.settings.max_running == 4
+    assert one.disturbance.wide_math == "fp32"
+    assert all(find_fault(f"{first}+{second}") for first, second in PAIRS)

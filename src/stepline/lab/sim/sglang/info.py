@@ -49,6 +49,7 @@ def server_args(settings: Settings, host: str, port: int) -> dict[str, Any]:
         "tokenizer_path": settings.model,
         "served_model_name": settings.model,
         "load_format": "auto",
+        "dtype": "auto" if settings.dtype == "bfloat16" else settings.dtype,
         "context_length": settings.context_length,
         "host": host,
         "port": port,

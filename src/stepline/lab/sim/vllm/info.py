@@ -12,6 +12,8 @@ def non_default_args(settings: Settings, port: int) -> dict[str, Any]:
     args: dict[str, Any] = {"model_tag": settings.model, "port": port, "model": settings.model}
     if settings.tp > 1:
         args["tensor_parallel_size"] = settings.tp
+    if settings.dtype != "bfloat16":
+        args["dtype"] = settings.dtype
     if settings.max_running_asked is not None:
         args["max_num_seqs"] = settings.max_running_asked
     if not settings.graph_sizes:
@@ -44,7 +46,8 @@ def engine_config(settings: Settings) -> str:
     return (
         f"model='{settings.model}', speculative_config={draft}, tokenizer='{settings.model}', "
         "skip_tokenizer_init=False, tokenizer_mode=auto, revision=None, tokenizer_revision=None, "
-        f"trust_remote_code=False, dtype=torch.bfloat16, max_seq_len={settings.context_length}, download_dir=None, "
+        f"trust_remote_code=False, dtype=torch.{settings.dtype}, max_seq_len={settings.context_length}, "
+        "download_dir=None, "
         f"load_format=auto, tensor_parallel_size={settings.tp}, pipeline_parallel_size=1, data_parallel_size=1, "
         "decode_context_parallel_size=1, disable_custom_all_reduce=False, quantization=None, "
         f"enforce_eager={not settings.graph_sizes}, kv_cache_dtype=auto, device_config=cuda, "
@@ -63,7 +66,7 @@ def server_info(settings: Settings) -> dict[str, Any]:
         "model_config": {
             "model": settings.model,
             "tokenizer": settings.model,
-            "dtype": "torch.bfloat16",
+            "dtype": f"torch.{settings.dtype}",
             "max_model_len": settings.context_length,
             "quantization": None,
             "enforce_eager": not sizes,
