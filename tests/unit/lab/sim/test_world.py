@@ -164,8 +164,8 @@ def test_a_capped_level_is_measured_once_its_short_first_answers_are_over() -> N
     row = serve(capped, level(64))[0]
     low, high = row["window_unix_s"]
     assert high - low == pytest.approx(6.0)
-    # Four at a time make 64 answers of 97 tokens on average before that.
-    assert (low - row["start_unix_s"]) * row["tok_s"] == pytest.approx(64 * 97, rel=0.1)
+    # Four at a time make 64 answers of 97 tokens on average before that, and are looked at from time to time.
+    assert (low - row["start_unix_s"]) * row["tok_s"] == pytest.approx(64 * 97, rel=0.15)
 
 
 def test_pairs_plant_both_faults() -> None:
