@@ -27,6 +27,7 @@ from typing import Any
 import msgspec
 
 from stepline.cli.diagnose import diagnose_paths
+from stepline.cli.live_arguments import defaults
 from stepline.errors import SteplineError
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
@@ -126,8 +127,7 @@ def _pages(case: Case) -> tuple[str, str]:
 
 
 def _stepline(paths: Sequence[str], case: Case) -> tuple[tuple[str, ...], frozenset[str]]:
-    settings = dict.fromkeys(("ep", "dp", "pp", "context_length"))
-    known = argparse.Namespace(**settings, model=case.model, gpu=case.gpu, tp=case.tp, quiet=True)
+    known = defaults(model=case.model, gpu=case.gpu, tp=case.tp, quiet=True)
     try:
         found = diagnose_paths(list(paths), known).findings
     except SteplineError:

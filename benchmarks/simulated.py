@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from stepline.cli.diagnose import diagnose_paths
+from stepline.cli.live_arguments import defaults
 from stepline.errors import SteplineError
 from stepline.findings.registry import RULES, find_rule
 from stepline.lab.sim.capture import write_capture
@@ -135,8 +136,7 @@ def _answer(
     confirmed: frozenset[str] = frozenset()
     error, said = None, None
     try:
-        settings = dict.fromkeys(("model", "ep", "dp", "pp", "context_length"))
-        known = argparse.Namespace(**settings, gpu=case.gpu, tp=case.tp, quiet=True)
+        known = defaults(gpu=case.gpu, tp=case.tp, quiet=True)
         found = diagnose_paths(list(paths), known).findings
         findings = tuple(each.name for each in found)
         confirmed = frozenset(each.name for each in found if each.status == "confirmed")
