@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from silicon import HEALTHY, arriving
+from silicon import HEALTHY, load_of
 from silicon_rows import judge, read
 
 import stepline
@@ -151,17 +151,7 @@ def public(calibration: Calibration, wheel: Path, ids: list[str] | None) -> None
     for row in read(wheel, ids):
         if row.gpu.name != measured_gpu(calibration) or judge(row).refused:
             continue
-        batch, prompts = arriving(row)
-        typical = typical_step(
-            row.architecture,
-            row.gpu,
-            row.layout,
-            batch=batch,
-            context_tokens=row.context_tokens,
-            prefill_tokens=prompts * 0.9 * row.isl,
-            prefill_sequences=prompts,
-            calibration=calibration,
-        )
+        typical = typical_step(row.architecture, row.gpu, row.layout, **load_of(row), calibration=calibration)
         if typical is not None and "measured on" in typical.source:
             for key in (row.family, f"{row.family} {row.engine}", "all"):
                 ratios.setdefault(key, []).append(row.tpot_ms / typical.ms)

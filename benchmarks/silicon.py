@@ -144,26 +144,25 @@ def _healthy(fit: NDArray[np.float64]) -> None:
         )
 
 
-def arriving(row: Row) -> tuple[float, float]:
-    """Running batch and prompts that arrive in each step, by the listed batch: TPOT must not predict itself."""
+def load_of(row: Row) -> dict[str, float]:
+    """What a step of a row does, as the typical line asks for it.
+
+    By the listed batch and the prompts that arrive in each step: TPOT must not predict itself.
+    """
     room = capacity_sequences(row.architecture, row.gpu, row.layout, context_tokens=row.context_tokens)
     batch = min(row.listed_batch, room)
-    return batch, batch / (0.9 * row.osl) if row.mode == "agg" else 0.0
+    prompts = batch / (0.9 * row.osl) if row.mode == "agg" else 0.0
+    return {
+        "batch": batch,
+        "context_tokens": row.context_tokens,
+        "prefill_tokens": prompts * 0.9 * row.isl,
+        "prefill_sequences": prompts,
+    }
 
 
 def _features(row: Row) -> NDArray[np.float64]:
     """Terms of the typical line."""
-    batch, prompts = arriving(row)
-    terms = features(
-        row.architecture,
-        row.gpu,
-        row.layout,
-        batch=batch,
-        context_tokens=row.context_tokens,
-        prefill_tokens=prompts * 0.9 * row.isl,
-        prefill_sequences=prompts,
-    )
-    return np.array(terms)
+    return np.array(features(row.architecture, row.gpu, row.layout, **load_of(row)))
 
 
 def _held_out(row: Row) -> bool:

@@ -1,6 +1,5 @@
 """Comparisons of real captures: planted faults against their healthy twins, and the founding case before and after."""
 
-import argparse
 import tomllib
 from functools import cache
 from importlib import resources
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from stepline.cli.diagnose import picture_of
+from stepline.cli.live_arguments import defaults
 from stepline.errors import UsageError
 from stepline.findings.compare import compare
 from stepline.findings.ledger import ledger
@@ -144,9 +144,7 @@ def founding(tmp_path_factory):
         side = tmp_path_factory.mktemp(name)
         for file in (*folder.iterdir(), DATA / "traces" / f"{name}.json.gz"):
             (side / file.name).symlink_to(file)
-        names = ("model", "tp", "ep", "dp", "pp", "context_length", "calibration")
-        args = argparse.Namespace(gpu="h200", quiet=True, **dict.fromkeys(names))
-        sides.append(picture_of([str(side)], args))
+        sides.append(picture_of([str(side)], defaults(gpu="h200", quiet=True)))
     return sides
 
 

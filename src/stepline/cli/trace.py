@@ -59,7 +59,10 @@ def run(args: argparse.Namespace) -> int:
         args.paths, context_tokens=args.context_length, step_ms=args.step_ms, gpu=args.gpu, quiet=args.quiet
     )
     if not any(rank.gpu_events for rank in summary.ranks):
-        raise Inconclusive("the traces hold no GPU work: record them with CUDA activities")
+        doubts = [doubt for rank in summary.ranks for doubt in rank.doubts]
+        cut = next((doubt.text for doubt in doubts if doubt.topic == "truncated"), None)
+        way_out = "record them with CUDA activities" if cut is None else f"{cut}; copy it again"
+        raise Inconclusive(f"the traces hold no GPU work: {way_out}")
     if args.json:
         data = msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n"
         if args.json == "-":

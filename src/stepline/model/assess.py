@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -74,7 +74,8 @@ def assess(run: Run, setup: Setup) -> Picture:
         context = LiveContext(tokens=float(setup.context_length), route="--context-length")
     floors, floors_missing = _floors(target, missing, step, context, points)
     samples = align_clocks(run.gpu_samples, log_span(logged) or _span(levels))
-    use_by_running = _use_by_running(samples, logged, levels)
+    stretches = _stretches(samples, logged, levels)
+    use_by_running = _use_by_running(samples, stretches)
     loop = _loop(load, step) or _loop_from_log(run, step, windows)
     return Picture(
         run=run,
@@ -89,7 +90,7 @@ def assess(run: Run, setup: Setup) -> Picture:
         context=context,
         floors=floors,
         floors_missing=floors_missing,
-        gpu_use=_use_at_load(samples, logged, levels, load),
+        gpu_use=_use_at_load(samples, stretches, load),
         gpu_use_by_running=use_by_running,
         loop=loop,
         wall_points=wall_points,
@@ -304,41 +305,44 @@ def _span(levels: Sequence[OfferedLevel]) -> Interval | None:
     return Interval(min(t.start_s for t in times), max(t.end_s for t in times)) if times else None
 
 
-def _use_by_running(
+class _Stretch(NamedTuple):
+    """A time of one load, undisturbed."""
+
+    offered: float
+    running: float
+    time: Interval | None
+
+
+def _stretches(
     samples: Sequence[Any], logged: Sequence[Plateau], levels: Sequence[OfferedLevel]
-) -> dict[float, GpuUse]:
-    """GPU use per running batch over undisturbed plateaus of the log; the longest of a batch counts.
-
-    A log that prints too seldom to show any leaves the client's levels.
-    """
-    by_log = [(p.running, p.time) for p in logged if not p.profiled]
-    by_level = [(x.running.running, x.time) for x in levels if x.running is not None and x.disturbed is None]
-    for stretches in (by_log, by_level):
-        uses: dict[float, GpuUse] = {}
-        for running, time in stretches:
-            use = gpu_use(samples, time)
-            if use is not None and (running not in uses or use.samples > uses[running].samples):
-                uses[running] = use
-        if uses:
-            return uses
-    return {}
+) -> list[_Stretch]:
+    """The log's plateaus; where it prints too seldom to show one with samples in it, the client's levels."""
+    by_log = [_Stretch(p.offered, p.running, p.time) for p in logged if not p.profiled]
+    if any(gpu_use(samples, stretch.time) is not None for stretch in by_log):
+        return by_log
+    return [
+        _Stretch(x.concurrency, x.running.running, x.time)
+        for x in levels
+        if x.running is not None and x.disturbed is None
+    ]
 
 
-def _use_at_load(
-    samples: Sequence[Any], logged: Sequence[Plateau], levels: Sequence[OfferedLevel], load: Load | None
-) -> GpuUse | None:
-    """GPU use over the log's plateaus at the load, else over the client's levels; see above."""
+def _use_by_running(samples: Sequence[Any], stretches: Sequence[_Stretch]) -> dict[float, GpuUse]:
+    """GPU use per running batch; the longest stretch of a batch counts."""
+    uses: dict[float, GpuUse] = {}
+    for _, running, time in stretches:
+        use = gpu_use(samples, time)
+        if use is not None and (running not in uses or use.samples > uses[running].samples):
+            uses[running] = use
+    return uses
+
+
+def _use_at_load(samples: Sequence[Any], stretches: Sequence[_Stretch], load: Load | None) -> GpuUse | None:
     if load is None:
         return None
     offered = load.concurrency or load.running + (load.queued or 0)
-
-    def near(other: float) -> bool:
-        return 0.9 * offered <= other <= 1.1 * offered
-
-    shown = any(gpu_use(samples, p.time) is not None for p in logged if not p.profiled)
-    by_log = [p.time for p in logged if not p.profiled and near(p.offered)]
-    by_level = [x.time for x in levels if x.disturbed is None and near(x.concurrency)]
-    uses = [use for time in (by_log if shown else by_level) if (use := gpu_use(samples, time)) is not None]
+    near = [stretch for stretch in stretches if 0.9 * offered <= stretch.offered <= 1.1 * offered]
+    uses = [use for stretch in near if (use := gpu_use(samples, stretch.time)) is not None]
     return max(uses, key=lambda use: use.samples) if uses else None
 
 

@@ -86,10 +86,30 @@ def prompts_beyond_graphs(picture: Picture) -> float | None:
     return tokens if tokens > max(sizes.value) else None
 
 
-def idle_in_decode(picture: Picture, busy: "BusyShare") -> float | None:
-    """Share of all time that the GPU idles inside decode steps, at least: what does not fit beside them."""
+GPU_IDLE = 0.15
+"""Idle share from which the host is worth naming: healthy H200 servers read 1 to 6 % idle in the same counters."""
+WORTH = 0.1
+"""Share of the load's time below which nothing is a finding."""
+
+
+def idles_in_decode(picture: Picture, busy: "BusyShare") -> bool:
+    """True when the GPU idles inside decode steps: by a trace, or because the time beside them cannot hold it."""
+    traced, loop = picture.traced, picture.loop
+    if traced is not None and traced.busy_share is not None:
+        return traced.busy_share < 1 - GPU_IDLE
+    return loop is not None and (1 - busy.share) - (1 - loop.decode_share) >= GPU_IDLE
+
+
+def idles_beside_prompts(picture: Picture, busy: "BusyShare") -> bool:
+    """True when prompts carry forwards beyond the graphs and the GPU's idle time fits where they run."""
     loop = picture.loop
-    return None if loop is None else max(0.0, (1 - busy.share) - (1 - loop.decode_share))
+    return (
+        prompts_beyond_graphs(picture) is not None
+        and loop is not None
+        and 1 - loop.decode_share >= WORTH
+        and 1 - busy.share >= GPU_IDLE
+        and not idles_in_decode(picture, busy)
+    )
 
 
 def graph_use(picture: Picture) -> GraphUse:

@@ -1,3 +1,5 @@
+import msgspec
+
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.server import Stage, check, level, server
 
@@ -88,6 +90,17 @@ def test_prompts_beside_answers_cost_nothing_within_the_graphs_or_where_engines_
         _mixed(largest=128, busy=0.6, rate=9500.0),
     ):
         assert isinstance(check("H303", run), Clear)
+
+
+def test_one_rule_or_the_other_accounts_for_the_idle_time_at_every_share_and_without_the_model():
+    for busy in (0.3, 0.45, 0.55, 0.7, 0.8):
+        for rate in (4000.0, 7000.0, 8500.0):
+            run = _mixed(largest=128, busy=busy, rate=rate)
+            named = [code for code in ("H301", "H303") if isinstance(check(code, run), Fired)]
+            assert len(named) == 1, (busy, rate, named)
+    bare = check("H303", msgspec.structs.replace(_mixed(largest=128, busy=0.6), model_config=None))
+    assert isinstance(bare, Fired)
+    assert bare.gain is None
 
 
 def test_idle_time_that_does_not_fit_beside_decode_steps_is_the_hosts():

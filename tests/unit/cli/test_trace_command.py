@@ -67,3 +67,14 @@ def test_a_trace_without_gpu_work_is_inconclusive(tmp_path):
     writer.span("cpu_op", "aten::add", 5.0, 1.0)
     with pytest.raises(Inconclusive, match="no GPU work"):
         run(writer.save(tmp_path / "t.json"))
+
+
+def test_a_trace_cut_short_before_its_gpu_work_says_so(tmp_path):
+    writer = TraceWriter()
+    for at in range(5):
+        writer.span("cpu_op", "aten::add", 5.0 * at, 1.0)
+    whole = writer.save(tmp_path / "t.json").read_text()
+    cut = tmp_path / "cut.json"
+    cut.write_text(whole[: whole.rindex("aten::add")])
+    with pytest.raises(Inconclusive, match=r"cut short .*copy it again"):
+        run(cut)

@@ -41,12 +41,10 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.host import BusyShare, gpu_busy, graph_use, traced_eager
+from stepline.model.host import GPU_IDLE, BusyShare, gpu_busy, graph_use, traced_eager
 from stepline.model.picture import Picture
 from stepline.model.predict import with_launches
 
-GPU_IDLE = 0.15
-"""Idle share from which the host is worth naming: healthy H200 servers read 1 to 6 % idle in the same counters."""
 FAR_ABOVE_FLOOR = 2.5
 """Without counters, a step this many times its floor: healthy decode on the H200 takes 1.6 to 1.8 times."""
 

@@ -46,28 +46,25 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.assess import law_or_none
-from stepline.model.floor_prefill import prefill_floor_ms
 from stepline.model.host import (
     EDGE,
+    GPU_IDLE,
     beside_prompt,
     beyond_graphs,
     gpu_busy,
     graph_use,
-    idle_in_decode,
+    idles_beside_prompts,
     prompts_beyond_graphs,
 )
 from stepline.model.law import LawPoint, fit
 from stepline.model.picture import Picture
 from stepline.model.points import point_at
 from stepline.model.predict import with_launches, with_other_cost
+from stepline.model.repeats import prompt_floor_ms
 
 JUMP = 1.1
 """Step over the covered law from which it counts: windows of one level spread by under 2 % on graph steps."""
 
-GPU_BUSY = 0.85
-"""See H302: from here graphs would save little."""
-WORTH = 0.1
-"""Share of the load's time below which nothing is a finding."""
 COVERED = 1.3
 """Cost of a prompt over its floor where graphs cover it: an H200 server captured up to 512 tokens took 1.05 times for
 256-token prompts beside 32 answers, SGLang's own forwards for prompts 1.7 times."""
@@ -80,7 +77,7 @@ def check(picture: Picture) -> Outcome:
         worst = max(law.eager, key=lambda point: point.running)
         ratio = worst.step_ms / law.step_ms(worst.running)
         busy = gpu_busy(picture)
-        if busy is not None and busy.share >= GPU_BUSY:
+        if busy is not None and 1 - busy.share < GPU_IDLE:
             return Clear(f"{worst.running:g} run eagerly, but the GPU is {units.percent(busy.share)} busy")
         if ratio < JUMP:
             return Clear(
@@ -133,7 +130,7 @@ def _by_sizes(picture: Picture, largest: int, running: float) -> Fired | None:
     eager = point_at([point for point in picture.wall_points if point.running > largest * EDGE], running)
     law = law_or_none(fit(covered, "steps within the graphs"))
     busy = gpu_busy(picture)
-    if law is None or eager is None or busy is None or busy.share >= GPU_BUSY:
+    if law is None or eager is None or busy is None or 1 - busy.share < GPU_IDLE:
         return None
     if eager.step_ms < JUMP * law.step_ms(eager.running):
         return None
@@ -150,31 +147,24 @@ def _beside_prompts(picture: Picture, tokens: float, largest: int) -> Fired | No
 
     None where that costs nothing worth naming.
     """
-    loop, busy, target = picture.loop, gpu_busy(picture), picture.target
-    load, sizes = picture.load, picture.run.server.decode_graph_sizes
-    if loop is None or busy is None or load is None or load.input_tokens is None or sizes is None:
+    loop, busy, sizes = picture.loop, gpu_busy(picture), picture.run.server.decode_graph_sizes
+    if loop is None or busy is None or sizes is None or not idles_beside_prompts(picture, busy):
         return None
-    if (
-        busy.share >= GPU_BUSY
-        or 1 - loop.decode_share < WORTH
-        or (idle_in_decode(picture, busy) or 0) >= WORTH
-    ):
-        return None
-    if target.architecture is None or target.gpu is None:
-        return None
-    floor_ms = prefill_floor_ms(
-        target.architecture, target.gpu, target.layout, load.input_tokens, routing="expected"
-    )
-    gain = gain_from(with_other_cost(picture, min(loop.other_ms_per_request, COVERED * floor_ms), floor_ms))
+    cost = f"{units.ms(loop.other_ms_per_request)} a request"
+    load = picture.load
+    gain, floor_ms = None, prompt_floor_ms(picture, None if load is None else load.input_tokens)
+    if floor_ms is not None:
+        cost = f"{cost}, where its prompt needs {units.ms(floor_ms)}"
+        gain = gain_from(
+            with_other_cost(picture, min(loop.other_ms_per_request, COVERED * floor_ms), floor_ms)
+        )
     return Fired(
         status="suspected",
         headline=f"prompts beside answers make forwards of {tokens:,.0f} tokens, but graphs end at {largest}",
         evidence=(
             Observation(f"largest captured graph: {largest} tokens", sizes.origin),
             Observation(
-                f"{units.percent(1 - loop.decode_share)} of the time lies beside decode steps, "
-                f"{units.ms(loop.other_ms_per_request)} a request, "
-                f"where its {load.input_tokens:,.0f} prompt tokens need {units.ms(floor_ms)}"
+                f"{units.percent(1 - loop.decode_share)} of the time lies beside decode steps: {cost}"
             ),
             Observation(
                 f"the GPU idles {units.percent(1 - busy.share)} of the time ({busy.instrument}), "
@@ -190,7 +180,9 @@ def _beside_prompts(picture: Picture, tokens: float, largest: int) -> Fired | No
                 "a restart; longer capture at start; graph memory",
             ),
         ),
-        proof=Proof("diagnose two captures, recorded with graphs as they are and up to that size", 60.0),
+        proof=Proof(
+            "stepline compare BEFORE AFTER, recorded with graphs as they are and up to that size", 60.0
+        ),
     )
 
 

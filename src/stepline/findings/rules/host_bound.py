@@ -43,20 +43,18 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.host import (
+    GPU_IDLE,
     BusyShare,
     beyond_graphs,
     gpu_busy,
     graph_use,
-    idle_in_decode,
-    prompts_beyond_graphs,
+    idles_beside_prompts,
+    idles_in_decode,
 )
 from stepline.model.law import NoLaw
 from stepline.model.picture import Picture
 from stepline.model.predict import without_host
 from stepline.model.speculation import wasted
-
-GPU_IDLE = 0.15
-"""Idle share from which the host is worth naming: healthy H200 servers read 1 to 6 % idle in the same counters."""
 
 
 def check(picture: Picture) -> Outcome:
@@ -85,7 +83,7 @@ def check(picture: Picture) -> Outcome:
     idle = 1 - busy.share
     if idle < GPU_IDLE:
         return Clear(f"the GPU is {units.percent(busy.share)} busy ({busy.instrument})")
-    if prompts_beyond_graphs(picture) is not None and not _idle_in_decode(picture, busy):
+    if idles_beside_prompts(picture, busy):
         return Clear(
             f"the GPU idles {units.percent(idle)} of the time, as long as prompts run beside answers without a graph: "
             "H303 accounts for it"
@@ -102,15 +100,6 @@ def _traced_idle(picture: Picture) -> bool:
     """True when the GPU work of a traced decode step is that much shorter than the unprofiled step."""
     traced = picture.traced
     return traced is not None and traced.busy_share is not None and traced.busy_share < 1 - GPU_IDLE
-
-
-def _idle_in_decode(picture: Picture, busy: BusyShare) -> bool:
-    """True when the GPU idles inside decode steps: by a trace, or because the time beside them cannot hold it."""
-    traced = picture.traced
-    if traced is not None and traced.busy_share is not None:
-        return _traced_idle(picture)
-    beyond = idle_in_decode(picture, busy)
-    return beyond is not None and beyond >= GPU_IDLE
 
 
 def _loaded_without_pause(picture: Picture) -> bool:
@@ -133,7 +122,7 @@ def _fired(picture: Picture, busy: BusyShare) -> Fired:
                 f"{units.ms(traced.wall_ms)} unprofiled [{traced.file}]"
             )
         )
-    in_decode = _idle_in_decode(picture, busy)
+    in_decode = idles_in_decode(picture, busy)
     loop = picture.loop
     if in_decode and loop is not None and not _traced_idle(picture):
         evidence.append(

@@ -47,20 +47,16 @@ from stepline.findings.outcome import (
 from stepline.model.clocks import clocks
 from stepline.model.closed_loop import ClosedLoop
 from stepline.model.floor_prefill import prefill_floor_ms
-from stepline.model.host import gpu_busy
+from stepline.model.host import GPU_IDLE, WORTH, gpu_busy
 from stepline.model.picture import Load, Picture
 from stepline.model.predict import with_other_cost
 from stepline.model.repeats import repeated_by_loop
 from stepline.model.stretched import stretches_prompts
 
-GPU_IDLE = 0.15
-"""See H301: above this idle share the host explains the time."""
 PREFILL_OVER_FLOOR = 2.0
 """Prefill time over its FLOP floor that is ordinary: 256-token prompts took 1.7 times on a healthy H200 server."""
 MIN_SECONDS = 4.0
 """The log's clock has whole seconds; over fewer of them a rate of prefills says nothing."""
-WORTH = 0.1
-"""Share of the load's time below which nothing is a finding."""
 
 
 def _prompts(

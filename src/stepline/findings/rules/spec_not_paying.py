@@ -42,14 +42,12 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.host import gpu_busy
+from stepline.model.host import GPU_IDLE, gpu_busy
 from stepline.model.picture import Picture
 from stepline.model.predict import without_drafts, without_host
 from stepline.model.speculation import WASTED, tokens_a_step
 from stepline.model.windows import DecodeWindow
 
-GPU_IDLE = 0.15
-"""See H301."""
 FASTER = 1.1
 """Plain over speculative rate from which speculation is called not paying: a tenth of the load's time."""
 
