@@ -162,7 +162,6 @@ def _beside_prompts(picture: Picture, tokens: float, largest: int) -> Fired | No
         status="suspected",
         headline=f"prompts beside answers make forwards of {tokens:,.0f} tokens, but graphs end at {largest}",
         evidence=(
-            Observation(f"largest captured graph: {largest} tokens", sizes.origin),
             Observation(
                 f"{units.percent(1 - loop.decode_share)} of the time lies beside decode steps: {cost}"
             ),
@@ -170,6 +169,7 @@ def _beside_prompts(picture: Picture, tokens: float, largest: int) -> Fired | No
                 f"the GPU idles {units.percent(1 - busy.share)} of the time ({busy.instrument}), "
                 "as much as fits beside decode steps"
             ),
+            Observation(f"largest captured graph: {largest} tokens", sizes.origin),
         ),
         recoverable_tok_s=recovered(picture.rate_tok_s, gain),
         gain=gain,
