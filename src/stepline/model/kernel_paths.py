@@ -10,7 +10,7 @@ import msgspec
 from stepline.evidence.trace import StepGroup, TraceKernel
 from stepline.facts import kernels
 from stepline.model.architecture import Architecture
-from stepline.model.picture import Picture
+from stepline.model.picture import Picture, floor_of
 
 OWNERS = {
     "attention": ("kv read",),
@@ -84,6 +84,15 @@ def component_floor_ms(picture: Picture, component: str, batch: int | None) -> f
     )
 
 
+def weights_floor_ms(picture: Picture, batch: int | None) -> float | None:
+    """The least time in which all weights of a step are read in the checkpoint's type; None without model or GPU."""
+    target = picture.target
+    if target.architecture is None or target.gpu is None:
+        return None
+    floor = floor_of(target, float(batch or 1), 1.0, "strict")
+    return sum(part.ms for part in floor.components if part.name not in OWNERS["attention"])
+
+
 class WideProducts(msgspec.Struct, frozen=True, kw_only=True):
     """Matrix products in 32 bits."""
 
@@ -93,6 +102,11 @@ class WideProducts(msgspec.Struct, frozen=True, kw_only=True):
     """Per step, all matrix products of weights."""
     dearest: str
     """Name of the kernel with most of them; empty without any."""
+
+    @property
+    def narrow_ms(self) -> float:
+        """Per step, in the other matrix products."""
+        return self.matrices_ms - self.wide_ms
 
 
 def wide_products(group: StepGroup) -> WideProducts:
