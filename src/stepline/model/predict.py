@@ -7,7 +7,7 @@ import msgspec
 from stepline.model.assess import law_or_none
 from stepline.model.closed_loop import ClosedLoop, decode_only
 from stepline.model.excess import PerRequestCost
-from stepline.model.law import Interval
+from stepline.model.law import Interval, StepLaw
 from stepline.model.picture import Picture, Step
 from stepline.model.repeats import ORDINARY, prompt_floor_ms
 from stepline.model.traced import TracedStep
@@ -67,6 +67,21 @@ def _growth_with_experts(picture: Picture, step: Step, running: float) -> float 
     if now is None or then is None or now.total_ms <= 0:
         return None
     return step.measured_ms * (then.total_ms / now.total_ms - 1)
+
+
+def step_on_law(picture: Picture, law: StepLaw, running: float) -> float:
+    """The step that measured batches foretell for a larger one.
+
+    With experts no line does: between 1 and 16 sequences each reads further experts, beyond that hardly any. There the
+    largest measured step keeps its ratio to the floor.
+    """
+    last = law.points[-1]
+    architecture = picture.target.architecture
+    if running > last.running and architecture is not None and architecture.body.experts:
+        now, then = picture.floor_at(last.running, "expected"), picture.floor_at(running, "expected")
+        if now is not None and then is not None and now.total_ms > 0:
+            return min(law.step_ms(running), last.step_ms * then.total_ms / now.total_ms)
+    return law.step_ms(running)
 
 
 def with_larger_batch(picture: Picture, running: float, *, pool: bool = False) -> Prediction | None:
@@ -175,6 +190,26 @@ def with_launches(
     other = loop.other_ms_per_request * min(1.0, math.sqrt(step_ms / loop.step_ms))
     fast = msgspec.structs.replace(loop, step_ms=low_ms, other_ms_per_request=other)
     return msgspec.structs.replace(plain, high=fast.tok_s)
+
+
+def with_clean_step(
+    picture: Picture, step_ms: float, low_ms: float, high_ms: float, binds_next: str
+) -> Prediction | None:
+    """As `with_launches`, to a step that holds no prompts.
+
+    Less than a prompt's floor cannot lie beside the present steps: then prompts are inside them and come out of them.
+    They take as long as an engine takes that mixes them into steps (the floor) to one that does not (an ordinary
+    prompt's time), in the middle halfway.
+    """
+    loop, floor = picture.loop, prompt_floor_ms(picture, picture.load.input_tokens if picture.load else None)
+    plain = with_launches(picture, step_ms, low_ms, high_ms, binds_next)
+    if plain is None or loop is None or floor is None or loop.other_ms_per_request >= floor:
+        return plain
+    central, fast, slow = (
+        max(loop.tok_s, msgspec.structs.replace(loop, step_ms=value, other_ms_per_request=over * floor).tok_s)
+        for value, over in ((step_ms, (1 + ORDINARY) / 2), (low_ms, 1.0), (high_ms, ORDINARY))
+    )
+    return msgspec.structs.replace(plain, tok_s=central, low=slow, high=fast)
 
 
 def with_exchange(
