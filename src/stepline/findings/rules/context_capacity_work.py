@@ -15,9 +15,10 @@ Evidence needed:
 How it decides:
     Confirmed when a trace shows at least a quarter of the step's GPU time in chains of kernels whose extents are the
     configured context (or its compressed, page-rounded part); suspected when it shows less at a smaller batch than the
-    load's, whose sequences each have such work, which comes to a quarter of the load's step. From a law alone suspected: the per-request part is most
-    of the step and over three times the roofline's slope (or longer than reading all memory), and the configured
-    context is at least 8 times the live one; a line in N at one context fits K403 and K404 alike.
+    load's, whose sequences each have such work, which comes to a quarter of the load's step. From a law alone
+    suspected: the per-request part is most of the step and over three times the roofline's slope (or longer than
+    reading all memory), and the configured context is at least 8 times the live one; a line in N at one context fits
+    K403 and K404 alike.
 
 What would prove it wrong:
     With the configured context lowered, the step stays.

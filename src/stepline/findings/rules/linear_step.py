@@ -72,7 +72,7 @@ def check(picture: Picture) -> Outcome:
 
 
 def _one_by_one(picture: Picture) -> Fired | None:
-    """Kernels launched for one request after the other, and what they take at the load; None where no trace has them."""
+    """Kernels launched for one request after the other, and their cost at the load; None where no trace has them."""
     traced, step = picture.traced, picture.step
     rows = () if traced is None else one_by_one(picture, traced.group)
     if traced is None or traced.group.batch is None or not rows:

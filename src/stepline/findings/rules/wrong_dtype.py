@@ -14,8 +14,9 @@ How it decides:
     Confirmed when kernels that multiply in fp32 or tf32 take at least half of all matrix time and 10 % of the step,
     while the checkpoint's weights have under 24 bits on average. Less than half can be attention or a router computed
     operator by operator (K404), so it is left open; so are wide products beside narrow ones that alone take as long as
-    reading all weights must: those multiply the weights, and the wide ones something else (K401, K404). No counter is needed: kernels name their type. An A/B in which
-    32 bits are 10 % faster or more confirms it too: the 16-bit kernels that were chosen are the fault.
+    reading all weights must: those multiply the weights, and the wide ones something else (K401, K404). No counter is
+    needed: kernels name their type. An A/B in which 32 bits are 10 % faster or more confirms it too: the 16-bit kernels
+    that were chosen are the fault.
 
 What would prove it wrong:
     The same kernels after the type was set, or a config.json that is not the served one.
