@@ -126,6 +126,27 @@ def with_step(
     )
 
 
+def with_decode_work(
+    picture: Picture, step_ms: float, low_ms: float, high_ms: float, binds_next: str
+) -> Prediction | None:
+    """As `with_step`, when the part of a step that goes away is the answers' own work.
+
+    Engines that compute prompts and answers in one forward do that work beside every piece of a prompt too; there it
+    goes at the fast end.
+    """
+    plain, loop, server = with_step(picture, step_ms, low_ms, high_ms, binds_next), picture.loop, picture.run.server
+    budget, load = server.chunked_prefill_tokens, picture.load
+    if plain is None or loop is None or server.graph_mode is None or budget is None:
+        return plain
+    if load is None or load.input_tokens is None:
+        return plain
+    floor = prompt_floor_ms(picture, load.input_tokens) or 0.0
+    saved_ms = math.ceil(load.input_tokens / budget.value) * (loop.step_ms - low_ms)
+    other = max(min(loop.other_ms_per_request, floor), loop.other_ms_per_request - saved_ms)
+    fast = msgspec.structs.replace(loop, step_ms=low_ms, other_ms_per_request=other)
+    return msgspec.structs.replace(plain, high=fast.tok_s)
+
+
 def without_drafts(picture: Picture) -> Prediction | None:
     """The rate of plain decoding at the same batch: steps as healthy servers of the GPU's class take them.
 
@@ -160,18 +181,23 @@ def traced_batch_step(picture: Picture) -> Step | None:
     return step if step is not None and traced is not None and step.running == traced.group.batch else None
 
 
-def saved_at_load(picture: Picture, traced: TracedStep, saved_ms: float) -> tuple[float, float]:
+def saved_at_load(
+    picture: Picture, traced: TracedStep, saved_ms: float, *, all_growth: bool = False
+) -> tuple[float, float]:
     """(least, most) ms by which the step at the load shrinks when a traced one shrinks by `saved_ms`.
 
     At the traced batch they are one number. At another the part that goes may have stayed as long or have grown with
     the step, and the truth lies between: data and products grow with the batch, latencies and weights do not. Without
-    an unprofiled step at the traced batch its GPU work stands in, as the profiler stretches the rest.
+    an unprofiled step at the traced batch its GPU work stands in, as the profiler stretches the rest. With `all_growth`
+    most is what the part would be if nothing else had grown with the batch, as where it moves data over a slow link.
     """
     step = picture.step
     if step is None:
         return saved_ms, saved_ms
     whole_ms = traced.group.busy_ms if traced.wall_ms is None else traced.wall_ms
     constant, in_proportion = saved_ms, saved_ms / whole_ms * step.measured_ms
+    if all_growth and step.measured_ms > whole_ms:
+        return constant, saved_ms + step.measured_ms - whole_ms
     return min(constant, in_proportion), max(constant, in_proportion)
 
 
