@@ -5,6 +5,7 @@ import math
 import msgspec
 
 from stepline.model.assess import law_or_none
+from stepline.model.cached import cached_share
 from stepline.model.closed_loop import ClosedLoop, decode_only
 from stepline.model.excess import PerRequestCost
 from stepline.model.law import Interval, StepLaw
@@ -89,16 +90,20 @@ def with_larger_batch(picture: Picture, running: float, *, pool: bool = False) -
 
     What a request costs beside decode steps stays. Where the KV `pool` held the batch back that cost is in doubt, since
     a batch that empties and fills all the time is read too large or too small: it is taken halfway to an ordinary
-    prompt's, and as the prompt's floor or the larger of both at the ends.
+    prompt's, and as the prompt's floor or the larger of both at the ends. Less than its floor no prompt takes, though a
+    batch read a little too small says so: then it is the floor, and an ordinary prompt's at the slow end.
     """
     loop, steps = loop_at_load(picture), step_at_larger_batch(picture, running)
     if loop is None or steps is None:
         return None
     other = loop.other_ms_per_request
     others = (other, other, other)
-    floor = prompt_floor_ms(picture, None if picture.load is None else picture.load.input_tokens)
+    floor = _fresh_prompt_floor_ms(picture)
     if pool and floor is not None and picture.loop is not None:
-        others = ((other + ORDINARY * floor) / 2, min(other, floor), max(other, floor))
+        middle = (other + ORDINARY * floor) / 2
+        others = (middle, min(other, floor), max(other, middle))
+    elif floor is not None and picture.loop is not None and other < floor:
+        others = (floor, other, ORDINARY * floor)
     central, fast, slow = (
         msgspec.structs.replace(loop, running=running, step_ms=step_ms, other_ms_per_request=other_ms)
         for step_ms, other_ms in zip(steps, others, strict=True)
@@ -109,6 +114,13 @@ def with_larger_batch(picture: Picture, running: float, *, pool: bool = False) -
         high=fast.tok_s,
         binds_next=_told(picture, _binds_next(picture, central)),
     )
+
+
+def _fresh_prompt_floor_ms(picture: Picture) -> float | None:
+    """The floor of what the prefix cache leaves of a prompt."""
+    tokens = None if picture.load is None else picture.load.input_tokens
+    cached, _ = cached_share(picture)
+    return prompt_floor_ms(picture, None if tokens is None else max(1.0, tokens * (1 - (cached or 0.0))))
 
 
 def with_step(
@@ -134,7 +146,11 @@ def with_decode_work(
     Engines that compute prompts and answers in one forward do that work beside every piece of a prompt too; there it
     goes at the fast end.
     """
-    plain, loop, server = with_step(picture, step_ms, low_ms, high_ms, binds_next), picture.loop, picture.run.server
+    plain, loop, server = (
+        with_step(picture, step_ms, low_ms, high_ms, binds_next),
+        picture.loop,
+        picture.run.server,
+    )
     budget, load = server.chunked_prefill_tokens, picture.load
     if plain is None or loop is None or server.graph_mode is None or budget is None:
         return plain
@@ -145,6 +161,24 @@ def with_decode_work(
     other = max(min(loop.other_ms_per_request, floor), loop.other_ms_per_request - saved_ms)
     fast = msgspec.structs.replace(loop, step_ms=low_ms, other_ms_per_request=other)
     return msgspec.structs.replace(plain, high=fast.tok_s)
+
+
+BETWEEN_KERNELS = 0.1
+"""Time of a step that lies between its kernels: 6 to 10 % of layers in plain PyTorch on an H200, and goes with them."""
+
+
+def without_work(picture: Picture, work_ms: float) -> Prediction | None:
+    """The rate without kernels that take `work_ms` of the load's step, half of them left at the slow end."""
+    step = picture.step
+    if step is None or step.upper_bound:
+        return None
+    now = step.measured_ms
+    least = max(
+        now - (1 + BETWEEN_KERNELS) * work_ms, 0.0 if picture.floors is None else picture.floors.here.total_ms
+    )
+    return with_step(
+        picture, max(least, now - work_ms), least, max(least, now - work_ms / 2), "the rest of the step"
+    )
 
 
 def without_drafts(picture: Picture) -> Prediction | None:
@@ -269,9 +303,20 @@ REGAINED = 0.5
 """Share of the GPU's idle time that goes with the cause of the host's delay: 88 % on the SGLang twins with and without
 overlap scheduling, 38 and 26 % on vLLM's (tests/data/h200-sglang-2, h200-lab), whose host binds again soon after."""
 REGAINED_LEAST = 0.25
+OVERLAPPED = 0.88
+"""The same where the engine says that host and GPU take turns, and the host's part is short enough to hide behind the
+GPU's: the first of those twins idled 25 % of the time, the others 46 % and more."""
+HIDES = 1 / 3
+"""Idle share up to which the host's turn is at most half of the GPU's."""
 COUNTED = 0.02
 """How far a counted busy share may lie above the truth: healthy servers read up to 98 to 99 % and samples of one load
 differ by as much."""
+
+
+def takes_turns(picture: Picture) -> bool:
+    """True when the engine says that it does not overlap the host's work with the GPU's."""
+    overlap = picture.run.server.overlap_schedule
+    return overlap is not None and overlap.value is False
 
 
 def without_host(picture: Picture, busy_share: float) -> Prediction | None:
@@ -280,9 +325,11 @@ def without_host(picture: Picture, busy_share: float) -> Prediction | None:
     if rate is None or busy_share <= 0:
         return None
     idle = 1 - busy_share
+    hides = takes_turns(picture) and idle <= HIDES
+    central, least = (OVERLAPPED, REGAINED) if hides else (REGAINED, REGAINED_LEAST)
     return Prediction(
-        tok_s=rate / (1 - REGAINED * idle),
-        low=rate / (1 - REGAINED_LEAST * idle),
+        tok_s=rate / (1 - central * idle),
+        low=rate / (1 - least * idle),
         high=rate / max(0.5 * busy_share, busy_share - COUNTED),
         binds_next="the GPU's own work",
     )

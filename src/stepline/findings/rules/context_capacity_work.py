@@ -51,7 +51,7 @@ from stepline.model.context_law import cache_at_load
 from stepline.model.excess import PerRequestCost, capacity_explains, per_request_cost
 from stepline.model.limits import enough_context
 from stepline.model.picture import Picture
-from stepline.model.predict import without_excess
+from stepline.model.predict import without_excess, without_work
 from stepline.model.traced import CAPACITY_SHARE, TracedStep
 
 TRACE_ATTRIBUTED = 0.8
@@ -103,6 +103,8 @@ def _seen(picture: Picture, traced: TracedStep, work: ContextWork) -> Fired:
     share = work.busy_ms / group.busy_ms
     cost = per_request_cost(picture)
     gain = None if cost is None else gain_from(without_excess(picture, cost))
+    if not confirmed and picture.step is not None:
+        gain = gain_from(without_work(picture, _share_at_load(picture, traced) * picture.step.measured_ms))
     per = (
         ""
         if work.per_chain_per_request_ms is None

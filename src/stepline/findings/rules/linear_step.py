@@ -47,7 +47,7 @@ from stepline.model.excess import PerRequestCost, capacity_explains
 from stepline.model.kernel_paths import one_by_one
 from stepline.model.law import StepLaw
 from stepline.model.picture import Picture
-from stepline.model.predict import with_step, without_excess
+from stepline.model.predict import without_excess, without_work
 from stepline.model.traced import WORTH_SHARE
 
 
@@ -83,11 +83,7 @@ def _one_by_one(picture: Picture) -> Fired | None:
     if step is not None and step.running >= batch and not step.upper_bound:
         running, step_ms = step.running, step.measured_ms
         cost_ms = now_ms * running / batch
-        # As much as one launch takes stays; at the slow end half of it all does.
-        least = step_ms - cost_ms
-        gain = gain_from(
-            with_step(picture, least + now_ms / batch, least, step_ms - cost_ms / 2, "the rest of the step")
-        )
+        gain = gain_from(without_work(picture, cost_ms))
     if cost_ms < WORTH_SHARE * step_ms:
         return None
     return Fired(
