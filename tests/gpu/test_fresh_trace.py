@@ -45,7 +45,7 @@ print(json.dumps(plain_ms))
 def steps(tmp_path_factory):
     path = tmp_path_factory.mktemp("trace") / "fresh.json.gz"
     plain_ms = json.loads(run(CODE.replace("LAYERS", str(LAYERS)).replace("STEPS", str(STEPS)), str(path)))
-    return summarise([torch_trace.read(path)]).group(), plain_ms
+    return summarise([torch_trace.read(path)]).group("step"), plain_ms
 
 
 def test_every_replay_is_a_step_with_every_kernel(steps):

@@ -26,12 +26,11 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 def write_model(folder: Path, config: dict[str, Any]) -> None:
     """Write `config.json` and a tokenizer whose every id decodes to a short word.
 
-    Ids from the config's `words` on, where it has that key, decode to nothing: engines then work through ever
-    longer pieces of each answer in search of text, a fault of its own.
+    With gaps in it the engine's detokenizer would work through ever longer texts, a fault of its own.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config, indent=1))
-    vocab = {_word(i): i for i in range(config.get("words", config["vocab_size"]))}
+    vocab = {_word(i): i for i in range(config["vocab_size"])}
     model = {"type": "WordLevel", "vocab": vocab, "unk_token": _word(0)}
     empty = dict.fromkeys(("truncation", "padding", "normalizer", "post_processor", "decoder"))
     split = {"type": "WhitespaceSplit"}

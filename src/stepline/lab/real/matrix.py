@@ -29,8 +29,6 @@ A TOML file::
     load = {shared_prefix_tokens = 496}
     traffic = {every_s = 1.0, input_tokens = 8000, output_tokens = 4}  # another client's requests beside the load
     neighbour = "print('on'); ..."        # Python in a process of its own; recorded from its first printed line on
-
-A model's key `words`, where it is smaller than `vocab_size`, leaves the other ids without text in the tokenizer.
 """
 
 import tomllib
