@@ -248,6 +248,10 @@ def _drive(
                 session.wait_idle()
                 result = session.level(plan_of(step, len(done), args), step.decides)
                 tell(said(result))
+            if not (result.level.failed or result.level.requests or result.level.decoding):
+                tell("  not a token came: waiting for one, as the server may be compiling")
+                wait_s = (deadline - time.monotonic()) / 2
+                warm_up(session, wait_s, tell, input_tokens=step.input_tokens)
             if result.level.failed and not result.level.requests:
                 tell(f"stopping: nothing came back ({result.failures.first or 'no reason given'})")
                 return done
@@ -265,11 +269,13 @@ def _cores() -> int:
     return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
-def warm_up(session: Session, longest_s: float, tell: Teller) -> None:
+def warm_up(
+    session: Session, longest_s: float, tell: Teller, *, input_tokens: int = WARM_UP.input_tokens
+) -> None:
     """Small requests until one is answered, or the time is over."""
     until = time.monotonic() + longest_s
     while time.monotonic() < until:
-        result = session.warm_up(WARM_UP)
+        result = session.warm_up(msgspec.structs.replace(WARM_UP, input_tokens=input_tokens))
         if result.level.requests or result.level.failed:
             return
     tell("no answer while warming up; measuring all the same")

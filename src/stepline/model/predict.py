@@ -335,8 +335,14 @@ def without_host(picture: Picture, busy_share: float) -> Prediction | None:
     )
 
 
-def with_other_cost(picture: Picture, other_ms: float, least_ms: float) -> Prediction | None:
-    """The rate when a request costs `other_ms` beside decode steps (at best `least_ms`, at worst halfway there)."""
+def with_other_cost(
+    picture: Picture, other_ms: float, least_ms: float, *, taken: float = 0.0
+) -> Prediction | None:
+    """The rate when a request costs `other_ms` beside decode steps (at best `least_ms`, at worst halfway there).
+
+    `taken` is the share of the time that other clients' prompts need at least; like the load's own they ordinarily
+    take `other_ms` over `least_ms` as long.
+    """
     loop = picture.loop
     if loop is None:
         return None
@@ -344,7 +350,28 @@ def with_other_cost(picture: Picture, other_ms: float, least_ms: float) -> Predi
     central, fast, slow = (
         msgspec.structs.replace(loop, other_ms_per_request=value) for value in (other_ms, least_ms, halfway)
     )
-    return Prediction(tok_s=central.tok_s, low=slow.tok_s, high=fast.tok_s, binds_next="decode steps")
+    middle = central.tok_s * max(0.0, 1 - taken * other_ms / least_ms)
+    return Prediction(
+        tok_s=middle, low=min(middle, slow.tok_s), high=fast.tok_s * (1 - taken), binds_next="decode steps"
+    )
+
+
+def without_neighbour(picture: Picture, busy: float) -> Prediction | None:
+    """The rate once a process is gone that alone keeps the GPU busy for the share `busy` of the time.
+
+    Kernels of two processes take turns in equal slices, and the neighbour's work is stretched as the server's is: it
+    takes busy / (1 + busy) of the time. It takes `busy` at the fast end, where its work cannot wait, and half
+    of the middle where steps leave gaps that it fills.
+    """
+    rate = picture.rate_tok_s
+    if rate is None or busy >= 1:
+        return None
+    return Prediction(
+        tok_s=rate * (1 + busy),
+        low=rate * (1 + busy / 2),
+        high=rate / (1 - busy),
+        binds_next="decode steps",
+    )
 
 
 def without_excess(picture: Picture, cost: PerRequestCost) -> Prediction | None:

@@ -1,5 +1,6 @@
 """Requests thrown out of a full KV pool, as the engine says it or as its lines show it."""
 
+import math
 from itertools import pairwise
 
 import msgspec
@@ -7,6 +8,7 @@ import msgspec
 from stepline.evidence.load import LoadLevel
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
+from stepline.evidence.scheduler import DecodeReport
 from stepline.model.scrapes import over_recording
 
 
@@ -103,12 +105,23 @@ def lost_request(run: Run) -> LostRequest | None:
         for prefill in run.prefills:
             if prefill.seq < full.seq or prefill.running is None or prefill.running >= full.running:
                 continue
-            if prefill.pending_tokens and prefill.pending_tokens > 10 * prefill.new_tokens:
+            pending = prefill.pending_tokens or 0
+            if 10 * prefill.new_tokens < pending <= _most_pending(full, prefill.running):
                 return LostRequest(
                     running_before=full.running,
                     running_after=prefill.running,
-                    pending_tokens=prefill.pending_tokens,
+                    pending_tokens=pending,
                     full_at=full.origin,
                     prefill_at=prefill.origin,
                 )
     return None
+
+
+def _most_pending(full: DecodeReport, running: int) -> float:
+    """Tokens that those no longer running may have to compute again; more than that are new prompts.
+
+    Twice their share of the pool, since contexts differ; without bound where the line does not count tokens.
+    """
+    if full.pool_tokens is None:
+        return math.inf
+    return 2 * full.pool_tokens * (full.running - running) / full.running

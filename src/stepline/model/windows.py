@@ -19,6 +19,7 @@ from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport, PrefillReport, SchedulerEvent
 from stepline.model.client import overtaxed
+from stepline.model.levels import others_seen
 
 OWN_TOOL = "stepline"
 """The tool that live recordings name; others record levels without a log of the same time."""
@@ -163,10 +164,11 @@ def _stretches(run: Run) -> tuple[DecodeWindow, ...]:
     """The client's stretches of constant batch, each a window: exact tokens over its wall time.
 
     Levels in which the client could not keep up have none. With speculation a step makes several tokens and the
-    client cannot count steps, so there are none then.
+    client cannot count steps, so there are none then, nor where others' prompts, which it cannot see, are computed
+    in between.
     """
     speculates = run.server.speculative is not None or any(d.accept_length is not None for d in run.decodes)
-    if speculates:
+    if speculates or others_seen(run):
         return ()
     late = [
         (level.start_s or 0.0, (level.end_s or 0.0) + CLOCK_S)

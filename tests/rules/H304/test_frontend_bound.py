@@ -161,7 +161,9 @@ def test_streams_that_the_pool_threw_out_wait_in_the_engine():
     assert isinstance(
         check("H304", msgspec.structs.replace(decoding(40, 8.0, driven(8.2)), **retracted)), Fired
     )
-    cut = server([Stage(running=60, step_ms=8.0, lines=9, pool_usage=1.0)], levels=[driven(20.0)])
+    cut = server(
+        [Stage(running=60, step_ms=8.0, lines=9, pool_usage=1.0, context=450)], levels=[driven(20.0)]
+    )
     lost = PrefillReport(
         seq=50, origin=Origin("server.log", 50), new_sequences=1, new_tokens=9, running=59, pending_tokens=900
     )

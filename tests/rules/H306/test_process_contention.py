@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from stepline.evidence.gpu import GpuSample
@@ -5,7 +6,7 @@ from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.findings.outcome import CannotTell, Clear, Fired
-from tests.rules.server import check
+from tests.rules.server import Stage, check, level, server
 
 IDLE = ((0.0, 0, 0, 8.0), (1.0, 0, 0, 8.0), (2.0, 0, 0, 8.0))
 
@@ -38,6 +39,23 @@ def test_fires_when_the_gpu_works_without_the_engine():
     assert answer.status == "suspected"
     assert answer.headline == "the GPU is 60 % busy while the engine has no request"
     assert answer.evidence[0].text.startswith("median of 3 samples")
+
+
+def test_what_comes_back_is_the_share_that_equal_turns_take():
+    sweep = (level(8, 1000.0, 8.0, 20.0),)
+    run = msgspec.structs.replace(server([Stage(running=8, step_ms=8.0)], levels=sweep), metrics=())
+    idle = recorded(*IDLE, busy=0.5)
+    answer = check("H306", msgspec.structs.replace(run, metrics=idle.metrics, gpu_samples=idle.gpu_samples))
+    assert isinstance(answer, Fired)
+    assert answer.gain is not None
+    assert (answer.gain.low, answer.gain.tok_s, answer.gain.high) == (1250.0, 1500.0, 2000.0)
+    assert answer.recoverable_tok_s == 500.0
+
+
+def test_without_a_rate_nothing_is_promised():
+    answer = check("H306", recorded(*IDLE))
+    assert isinstance(answer, Fired)
+    assert answer.gain is None
 
 
 def test_an_idle_gpu_is_clear():

@@ -74,32 +74,38 @@ def test_suspected_when_time_per_token_jumps_as_the_pool_fills():
     assert not isinstance(check("S203", msgspec.structs.replace(run, levels=(levels[0], gentle))), Fired)
 
 
+LONG_PREFILL = PrefillReport(
+    seq=99,
+    origin=Origin("server.log", 99),
+    new_sequences=1,
+    new_tokens=8192,
+    running=29,
+    pending_tokens=583214,
+)
+
+
 def test_suspected_when_a_full_pool_loses_a_request_without_a_word():
-    run = server([FULL])
-    prefill = PrefillReport(
-        seq=99,
-        origin=Origin("server.log", 99),
-        new_sequences=1,
-        new_tokens=8192,
-        running=29,
-        pending_tokens=583214,
-    )
-    answer = check("S203", msgspec.structs.replace(run, prefills=(prefill,)))
+    full = msgspec.structs.replace(FULL, context=600_000)
+    answer = check("S203", msgspec.structs.replace(server([full]), prefills=(LONG_PREFILL,)))
     assert isinstance(answer, Fired)
     assert answer.status == "suspected"
 
 
+def test_nearest_rival_more_pending_than_the_lost_request_held_are_new_prompts():
+    full = msgspec.structs.replace(FULL, context=200_000)
+    run = msgspec.structs.replace(server([full]), prefills=(LONG_PREFILL,))
+    assert isinstance(check("S203", run), CannotTell)
+
+
 def test_nearest_rival_a_long_prefill_beside_a_roomy_pool_is_clear():
-    run = server([Stage(running=30, step_ms=6.0, queued=4, pool_usage=0.5)])
-    prefill = PrefillReport(
-        seq=99,
-        origin=Origin("server.log", 99),
-        new_sequences=1,
-        new_tokens=8192,
-        running=29,
-        pending_tokens=583214,
-    )
-    assert isinstance(check("S203", msgspec.structs.replace(run, prefills=(prefill,))), Clear)
+    run = server([Stage(running=30, step_ms=6.0, queued=4, pool_usage=0.5, context=600_000)])
+    assert isinstance(check("S203", msgspec.structs.replace(run, prefills=(LONG_PREFILL,))), Clear)
+
+
+def test_a_counter_that_stands_at_zero_outweighs_what_lines_suggest():
+    full = msgspec.structs.replace(FULL, context=600_000)
+    run = server([full], metrics=_counters(1000, 0.0))
+    assert isinstance(check("S203", msgspec.structs.replace(run, prefills=(LONG_PREFILL,))), Clear)
 
 
 def test_clear_when_the_counter_stands_at_zero():

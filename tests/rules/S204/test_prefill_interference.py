@@ -55,8 +55,8 @@ def _chunked(pending: int | None):
     run = _run(2500)
     prefills = tuple(
         PrefillReport(
-            seq=10,
-            origin=Origin("server.log", 10),
+            seq=12,
+            origin=Origin("server.log", 12),
             new_sequences=1,
             new_tokens=64,
             pending_tokens=pending if number % 4 < 3 else 0,
@@ -69,6 +69,33 @@ def _chunked(pending: int | None):
 def test_a_prompt_in_chunks_counts_once():
     """At 2,500 tok/s each request has 25 ms beside its steps: many times one prompt's floor, and few chunks' floors."""
     assert isinstance(check("S204", _chunked(pending=64)), Fired)
+
+
+def _beside(prompts_s: float):
+    """64 streams at 2,500 tok/s (19.5 answers a second) for eight seconds, beside prompts of 8,000 tokens."""
+    run = _run(2500)
+    own = PrefillReport(
+        seq=12, origin=Origin("server.log", 12), new_sequences=156, new_tokens=156 * 256, pending_tokens=0
+    )
+    long = msgspec.structs.replace(
+        own, new_sequences=round(8 * prompts_s), new_tokens=round(64_000 * prompts_s)
+    )
+    return msgspec.structs.replace(run, prefills=(own, long))
+
+
+def test_prompts_that_others_send_need_their_time_too():
+    """Five a second need 0.6 s of each second by their FLOPs alone; one in two seconds is lost among the load's own."""
+    assert isinstance(check("S204", _beside(0.5)), Fired)
+    answer = check("S204", _beside(5))
+    assert isinstance(answer, Clear)
+    assert "others" in answer.reason
+
+
+def test_others_prompts_still_come_once_prefill_is_quick():
+    few, more = check("S204", _beside(0.5)), check("S204", _beside(1.5))
+    assert isinstance(few, Fired)
+    assert isinstance(more, Fired)
+    assert few.gain.tok_s > more.gain.tok_s
 
 
 @pytest.mark.parametrize(

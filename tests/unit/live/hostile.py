@@ -10,6 +10,9 @@ from types import MappingProxyType
 
 MODELS = json.dumps({"data": [{"id": "m\u001b[31m<script>", "owned_by": "nobody"}]}).encode()
 
+LONG_BODY = 1000
+"""Bytes of a request with more than a hundred prompt tokens."""
+
 
 class Handler(BaseHTTPRequestHandler):
     """Lists a model, and answers requests for text as the server's `answer` says."""
@@ -82,6 +85,19 @@ def token(count: int, *, total: int) -> bytes:
     finish = "length" if count == total else None
     event = {"choices": [{"text": " a", "finish_reason": finish}], "usage": {"completion_tokens": count}}
     return b"data: " + json.dumps(event).encode() + b"\n\n"
+
+
+def compiling(seconds: float) -> Callable[[Handler], None]:
+    """Sound, but silent for a time from the first long prompt on, as while its kernels are compiled."""
+    until: list[float] = []
+
+    def answer(handler: Handler) -> None:
+        if int(handler.headers["Content-Length"]) > LONG_BODY:
+            until.append(time.monotonic() + seconds)
+            time.sleep(max(0.0, until[0] - time.monotonic()))
+        answering(handler)
+
+    return answer
 
 
 def failing(handler: Handler) -> None:

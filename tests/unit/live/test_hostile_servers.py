@@ -48,6 +48,14 @@ def test_it_is_counted_and_named(answer, says, tmp_path, capsys):
     assert "\x1b" not in told.out + told.err, "a model's name moves no cursor"
 
 
+def test_a_server_that_compiles_under_load_is_waited_for(tmp_path, capsys):
+    with hostile.serving(hostile.compiling(10.0)) as server:
+        code, said = diagnosed(server, tmp_path, "--budget", "60s")
+    assert code == 0
+    assert "not a token came" in capsys.readouterr().err
+    assert {level["concurrency"] for level in said["levels"] if level["tok_s"]} == {1, 2}
+
+
 def test_a_hang_ends_with_the_budget(tmp_path, capsys):
     with hostile.serving(hostile.hanging) as server:
         code, _ = diagnosed(server, tmp_path)

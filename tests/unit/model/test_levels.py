@@ -2,6 +2,7 @@ import msgspec
 import pytest
 
 from stepline.evidence.load import LoadLevel
+from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport
@@ -59,6 +60,17 @@ def test_the_log_outweighs_the_clients_arithmetic():
     matched = picture(run).levels[0]
     assert [route.route for route in matched.routes] == ["scheduler log", "rate × time per token"]
     assert (matched.running.running, matched.queued) == (8, 56)
+
+
+def test_a_gauge_that_once_counts_others_too_comes_behind_the_log():
+    own = msgspec.structs.replace(level(8, 1465, 5.1, 20), start_s=0.0, end_s=4.0)
+    run = server([Stage(running=8, step_ms=5.1)], levels=[own])
+    for most, first in ((8, "engine's gauge"), (9, "scheduler log")):
+        scrapes = tuple(
+            EngineMetrics(origin=Origin("metrics.txt"), time_s=time_s, running=running)
+            for time_s, running in ((1.5, 8), (2.5, most), (3.5, 8))
+        )
+        assert picture(msgspec.structs.replace(run, metrics=scrapes)).levels[0].running.route == first
 
 
 def test_routes_that_differ_are_doubted():

@@ -95,3 +95,14 @@ def test_levels_that_another_tool_measured_are_all_loads():
     picture = assess(msgspec.structs.replace(run, levels=levels), Setup())
     assert len(picture.levels) == 2
     assert picture.probed == ()
+
+
+def test_streams_seen_from_outside_are_no_steps_while_others_send_prompts():
+    run = recorded((1, 512), (8, 512))
+    own = assess(run, Setup())
+    assert own.step.instrument == "streams of one batch (client)"
+    crowd = (*run.metrics[:-1], msgspec.structs.replace(run.metrics[-1], running=9))
+    assert (
+        assess(msgspec.structs.replace(run, metrics=crowd), Setup()).step.instrument
+        != "streams of one batch (client)"
+    )

@@ -63,13 +63,13 @@ def check(picture: Picture) -> Outcome:
     seen = retractions(run)
     if seen is not None:
         return _seen(picture, seen)
-    lost = lost_request(run)
+    counted = any(m.retracted_requests is not None for m in run.metrics)
+    lost = None if counted else lost_request(run)
     if lost is not None:
         return _inferred(lost)
-    cliff = find_cliff(run)
+    cliff = None if counted else find_cliff(run)
     if cliff is not None:
         return _fell_off(cliff)
-    counted = any(m.retracted_requests is not None for m in run.metrics)
     usages = [d.pool_usage for d in run.decodes if d.pool_usage is not None]
     if counted or (usages and max(usages) < 0.9):
         return Clear(

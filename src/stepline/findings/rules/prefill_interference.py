@@ -30,6 +30,7 @@ References:
     sgl-project/sglang pull request 31395; docs/identifiability.md
 """
 
+import functools
 import statistics
 
 from stepline import units
@@ -60,32 +61,35 @@ from stepline.model.stretched import stretches_prompts
 
 PREFILL_OVER_FLOOR = 2.0
 """Prefill time over its FLOP floor that is ordinary: 256-token prompts took 1.7 times on a healthy H200 server."""
+OTHERS = 0.5
+"""Further prompt tokens a finished request, over its own, from which others send prompts."""
 MIN_SECONDS = 4.0
 """The log's clock has whole seconds; over fewer of them a rate of prefills says nothing."""
 
 
-def _prompts(
-    picture: Picture, loop: ClosedLoop, load: Load, stated: float
-) -> tuple[tuple[float, float], ...]:
-    """(tokens, how many) of the prompts for each request that finishes: by the log, else one prompt as stated.
+def _others(picture: Picture, loop: ClosedLoop, load: Load, stated: float) -> tuple[float, float]:
+    """(tokens, how many) of the prompts that other clients send for each request of the load that finishes.
 
-    The log also sees prompts that other clients send; each must be prefilled and is no fault. A prompt that was cut
-    into chunks counts whole, since how it was cut may be the fault. A log that tells tokens alone leaves open how many
-    prompts the others are: as one they have the least floor.
+    Each must be prefilled and is no fault. A prompt that was cut into chunks counts whole, since how it was cut may be
+    the fault. Where the log leaves open how many prompts they are, as one they have the least floor.
     """
     finished_s = loop.tok_s / loop.output_tokens
     plateaus = [p for p in picture.plateaus if p.running == load.running and p.prefill_prompts]
     if plateaus and plateaus[-1].time is not None and plateaus[-1].time.duration_s >= MIN_SECONDS:
         plateau, seconds = plateaus[-1], plateaus[-1].time.duration_s
-        mean = plateau.prefill_tokens / plateau.prefill_prompts
-        return ((mean, max(1.0, plateau.prefill_prompts / seconds / finished_s)),)
-    rates = [
-        line.prefill_tok_s
-        for line in picture.run.decodes
-        if line.prefill_tok_s is not None and line.running * load.ranks == load.running
-    ]
-    others = statistics.median(rates) / finished_s - stated if rates else 0.0
-    return ((stated, 1.0), (others, 1.0)) if others > stated else ((stated, 1.0),)
+        tokens = plateau.prefill_tokens / seconds / finished_s - stated
+        number = plateau.prefill_prompts / seconds / finished_s - 1
+        number = number if number > 0 else 1.0
+    else:
+        rates = [
+            line.prefill_tok_s
+            for line in picture.run.decodes
+            if line.prefill_tok_s is not None and line.running * load.ranks == load.running
+        ]
+        tokens = statistics.median(rates) / finished_s - stated if rates else 0.0
+        number = 1.0
+    # A level's edges hold some of its own prompts more than it finished.
+    return (tokens / number, number) if tokens > OTHERS * stated else (0.0, 0.0)
 
 
 def check(picture: Picture) -> Outcome:
@@ -109,12 +113,20 @@ def check(picture: Picture) -> Outcome:
         )
     if target.architecture is None or target.gpu is None:
         return CannotTell("the prefill floor: model and GPU", "give --gpu and the model's config.json")
-    prompts_ms = sum(
-        number * prefill_floor_ms(target.architecture, target.gpu, target.layout, tokens, routing="expected")
-        for tokens, number in _prompts(picture, loop, load, load.input_tokens)
+    floor = functools.partial(
+        prefill_floor_ms, target.architecture, target.gpu, target.layout, routing="expected"
+    )
+    tokens, number = _others(picture, loop, load, load.input_tokens)
+    own_ms, others_ms = floor(load.input_tokens), number * floor(tokens) if number else 0.0
+    named = (
+        "its prompt and those that others sent meanwhile"
+        if number
+        else f"{load.input_tokens:,.0f} prompt tokens"
     )
     clock = clocks(picture)  # FLOPs take longer at a lower clock, whatever lowers it (P601)
-    floor_ms = prompts_ms / (1.0 if clock is None else min(1.0, clock.share))
+    slower = 1.0 if clock is None else min(1.0, clock.share)
+    own_ms, others_ms = own_ms / slower, others_ms / slower
+    floor_ms = own_ms + others_ms
     cause = stretches_prompts(picture)
     if cause is not None:
         return CannotTell(f"how long prompts take without {cause}", "diagnose again once that is removed")
@@ -123,18 +135,22 @@ def check(picture: Picture) -> Outcome:
     if excess < WORTH:
         return Clear(
             f"prefill and admission take {units.percent(other)} of the time, "
-            f"{units.times(loop.other_ms_per_request / floor_ms)} the floor of {load.input_tokens:,.0f}-token prompts"
+            f"{units.times(loop.other_ms_per_request / floor_ms)} the floor of {named}"
         )
     if repeated_by_loop(picture) >= excess / 2:
         return Clear("prompts of requests that were thrown out are computed again: S203 accounts for it")
-    gain = gain_from(with_other_cost(picture, ordinary, floor_ms))
+    # Others' prompts come by the clock: a faster server meets fewer of them for each request.
+    others_share = others_ms / 1000 * loop.tok_s / loop.output_tokens
+    gain = gain_from(
+        with_other_cost(picture, min(ordinary, PREFILL_OVER_FLOOR * own_ms), own_ms, taken=others_share)
+    )
     return Fired(
         status="suspected",
         headline=f"time beside decode steps is {units.times(loop.other_ms_per_request / floor_ms)} the prefill floor",
         evidence=(
             Observation(
                 f"{units.percent(other)} of the time lies beside decode steps: {units.ms(loop.other_ms_per_request)} a "
-                f"request, where {load.input_tokens:,.0f} prompt tokens need {units.ms(floor_ms)}"
+                f"request, where {named} need {units.ms(floor_ms)}"
             ),
         ),
         recoverable_tok_s=recovered(picture.rate_tok_s, gain),

@@ -53,7 +53,10 @@ def truth(case: Case, host: Case, matrix: Matrix, beside: list[str], seconds: fl
         "recording_s": round(seconds, 1),
     }
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
+    if case.neighbour:
+        lines.append(f"neighbour = {json.dumps(case.neighbour)}")
     lines += _table("load", msgspec.to_builtins(case.load))
+    lines += _table("traffic", msgspec.to_builtins(case.traffic)) if case.traffic else []
     lines += _table("environment", host.environment)
     return "\n".join(lines) + "\n"
 

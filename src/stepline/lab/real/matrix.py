@@ -27,6 +27,8 @@ A TOML file::
     name = "shared-prefix"
     on = "healthy"                        # recorded on the engine of that case of the wave, not on one of its own
     load = {shared_prefix_tokens = 496}
+    traffic = {every_s = 1.0, input_tokens = 8000, output_tokens = 4}  # another client's requests beside the load
+    neighbour = "print('on'); ..."        # Python in a process of its own; recorded from its first printed line on
 """
 
 import tomllib
@@ -50,6 +52,14 @@ class Load(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     temperature: float = 0.0
 
 
+class Traffic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Another client's requests, one after `every_s`, whether or not the ones before were answered."""
+
+    every_s: float
+    input_tokens: int
+    output_tokens: int
+
+
 class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One engine start with its load and what is true of it."""
 
@@ -65,6 +75,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     wave: int | None = None
     flags: tuple[str, ...] = ()
     environment: dict[str, str] = {}
+    traffic: Traffic | None = None
+    neighbour: str | None = None
 
 
 class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

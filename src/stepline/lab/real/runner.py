@@ -1,15 +1,17 @@
 """Run the cases of a matrix: start engines, record them one at a time, keep every finished recording."""
 
+import contextlib
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 from stepline.errors import SteplineError, UsageError
+from stepline.lab.real.beside import neighbour, traffic
 from stepline.lab.real.engine import Engine, write_model
 from stepline.lab.real.finish import finish
 from stepline.lab.real.matrix import Case, Load, Matrix
@@ -112,10 +114,23 @@ class _Bench:
         folder, start_s = self.out / f"{case.name}.partial", time.monotonic()
         shutil.rmtree(folder, ignore_errors=True)  # of a run that was interrupted
         try:
-            self.record(engine.url, folder, engine.log, case.load)
+            with self._beside(case, engine.url):
+                self.record(engine.url, folder, engine.log, case.load)
         except (SteplineError, OSError) as e:  # the engine died or refused under load
             return str(e)
         seconds = time.monotonic() - start_s
         finish(folder, case, self.host(case), self.matrix, work=self.work, beside=beside, seconds=seconds)
         folder.rename(self.out / case.name)
         return None
+
+    @contextlib.contextmanager
+    def _beside(self, case: Case, url: str) -> Iterator[None]:
+        """What the case wants to go on meanwhile."""
+        with contextlib.ExitStack() as stack:
+            if case.traffic:
+                model = self.host(case).model
+                words = self.matrix.model[model]["vocab_size"]
+                stack.enter_context(traffic(url, f"models/{model}", words, case.traffic))
+            if case.neighbour:
+                stack.enter_context(neighbour(case.neighbour))
+            yield

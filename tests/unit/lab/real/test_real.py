@@ -12,7 +12,7 @@ from stepline.errors import UnreadableEvidence, UsageError
 from stepline.lab.real import engine, read_matrix, run_matrix
 from stepline.lab.real.scrub import scrub
 
-MATRIX = """
+MATRIX = '''
 engine = "sglang"
 version = "0"
 gpu = "none"
@@ -47,7 +47,21 @@ wave = 1
 fault = "half of each prompt is shared"
 expected = ""
 load = {shared_prefix_tokens = 32, temperature = 1.0}
+[[case]]
+name = "beside"
+on = "capped"
+wave = 1
+fault = "another client and another process"
+expected = ""
+traffic = {every_s = 0.2, input_tokens = 300, output_tokens = 64}
+neighbour = """
+import pathlib, time
+print("on", flush=True)
+for moment in range(600):
+    pathlib.Path("SEEN").write_text(str(moment))
+    time.sleep(0.1)
 """
+'''
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +73,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def matrix_file(tmp_path: Path) -> Path:
     path = tmp_path / "matrix.toml"
-    path.write_text(MATRIX)
+    path.write_text(MATRIX.replace("SEEN", str(tmp_path / "seen")))
     return path
 
 
@@ -74,7 +88,12 @@ def test_a_run_keeps_what_finished_and_goes_on_after_a_failure(matrix_file: Path
     matrix = read_matrix(matrix_file)
     assert run_matrix(matrix, out, record, port=free_port(), grace_s=0, ready_s=30) == ["broken"]
     assert "cannot start" in (out / "broken.failed.log").read_text()
-    assert sorted(path.name for path in out.iterdir()) == ["broken.failed.log", "capped", "shared-prefix"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "beside",
+        "broken.failed.log",
+        "capped",
+        "shared-prefix",
+    ]
     capped = stepline.read([out / "capped"])
     assert max(report.running or 0 for report in capped.decodes) == 4
     assert [level.concurrency for level in capped.levels] == [12]
@@ -89,9 +108,16 @@ def test_a_run_keeps_what_finished_and_goes_on_after_a_failure(matrix_file: Path
         1.0,
     )
     assert 3 < truth["recording_s"] < 60
+    assert "traffic" not in truth
+    crowded = stepline.read([out / "beside"])
+    assert max(report.running or 0 for report in crowded.decodes) > 2  # streams of the load alone
+    assert tomllib.loads((out / "beside" / "truth.toml").read_text())["traffic"]["input_tokens"] == 300
+    last = (tmp_path / "seen").read_text()
     before = (out / "capped" / "truth.toml").stat().st_mtime_ns
     assert run_matrix(matrix, out, record, only=["capped"], port=free_port()) == []
     assert (out / "capped" / "truth.toml").stat().st_mtime_ns == before
+    assert int(last) > 0
+    assert (tmp_path / "seen").read_text() == last  # nobody writes there any more
     with pytest.raises(UsageError, match="capped"):
         run_matrix(matrix, out, record, only=["other"])
 
@@ -134,10 +160,10 @@ def test_scrub_takes_out_host_and_folders(monkeypatch: pytest.MonkeyPatch) -> No
     assert scrub(text, Path("/w")) == "site-packages/sglang/a.py on host: models/m, dist-packages/b.py"
 
 
-@pytest.mark.parametrize("name", ["sglang", "vllm"])
+@pytest.mark.parametrize("name", ["deepseek", "sglang", "vllm"])
 def test_the_shipped_matrices_are_readable_and_their_twins_exist(name: str) -> None:
     matrix = read_matrix(Path(engine.__file__).with_name(f"{name}.toml"))
     names = {case.name for case in matrix.case}
-    assert len(names) >= 11
+    assert len(names) >= 3
     assert all(case.twin is None or case.twin in names for case in matrix.case)
     assert all(bool(case.fault) or not case.expected for case in matrix.case)
