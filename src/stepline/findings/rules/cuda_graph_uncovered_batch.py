@@ -188,7 +188,7 @@ def _beside_prompts(picture: Picture, tokens: float, largest: int) -> Fired | No
 
 def _measured(picture: Picture, eager: LawPoint, covered_ms: float) -> Fired:
     prediction = with_launches(
-        picture, covered_ms, 0.9 * covered_ms, 1.3 * covered_ms, "the covered step law"
+        picture, covered_ms, 0.9 * covered_ms, 1.3 * covered_ms, "the covered step law", prompts_too=False
     )
     gain = gain_from(prediction)
     busy = gpu_busy(picture)
