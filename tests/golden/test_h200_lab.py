@@ -11,10 +11,16 @@ from pathlib import Path
 import pytest
 
 from stepline.cli.main import main
+from stepline.model.law import LawPoint, fit
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "h200-lab"
 CASES = sorted(path.parent for path in RECORDINGS.glob("*/*/truth.toml"))
-HEALTHY = [case for case in CASES if case.name == "healthy"]
+FOUR_LEVELS = [
+    case
+    for case in CASES
+    if case.name in {"healthy", "default-graphs", "moe-healthy", "small-1b"}
+    and case.parent.name + case.name != "vllmsmall-1b"
+]
 
 
 def truth(case: Path) -> dict:
@@ -34,7 +40,7 @@ def answers(tmp_path_factory) -> dict[Path, dict]:
 
 
 def test_there_are_as_many_cases_as_the_tables_say():
-    assert len(CASES) == 15
+    assert len(CASES) == 33
     assert len({truth(case)["expected"] for case in CASES if case.parent.name == "vllm"} - {""}) == 7
 
 
@@ -77,20 +83,18 @@ def gains(answers) -> dict[str, float]:
 
 
 def test_gains_promised_are_what_the_twin_brings(answers):
-    """Within 1.3 for four of five. The small model without graphs is bound by the host even with them: 1.7 times."""
+    """Within 1.3 for four of five; what misses, and why, is in docs/accuracy.md."""
     ratios = gains(answers)
-    assert len(ratios) == 10
-    close = [name for name, ratio in ratios.items() if 1 / 1.3 <= ratio <= 1.3]
-    assert set(ratios) - set(close) == {"vllm-small-1b-eager"}
+    assert len(ratios) == 22
+    far = {name for name, ratio in ratios.items() if not 1 / 1.3 <= ratio <= 1.3}
+    assert far == {"vllm-small-1b-eager", "sglang-front-end", "sglang-prefill-chunk-128", "sglang-spec-ngram"}
 
 
-@pytest.mark.parametrize("case", HEALTHY, ids=lambda case: case.parent.name)
+@pytest.mark.parametrize("case", FOUR_LEVELS, ids=lambda case: f"{case.parent.name}-{case.name}")
 def test_the_law_of_three_levels_predicts_the_fourth_within_three_percent(case, answers):
-    points = {point["running"]: point["step_ms"] for point in answers[case]["step"]["law"]["points"]}
-    others = [1, 8, 32]
-    mean_n, mean_ms = sum(others) / 3, sum(points[n] for n in others) / 3
-    slope = sum((n - mean_n) * (points[n] - mean_ms) for n in others) / sum((n - mean_n) ** 2 for n in others)
-    assert mean_ms + slope * (16 - mean_n) == pytest.approx(points[16], rel=0.03)
+    points = {point["running"]: LawPoint(**point) for point in answers[case]["step"]["law"]["points"]}
+    law = fit([points[n] for n in (1, 8, 32)], "windows", experts="moe" in case.name)
+    assert law.step_ms(16) == pytest.approx(points[16].step_ms, rel=0.03)
 
 
 @pytest.mark.parametrize("name", ["graphs-off", "graph-ceiling", "small-1b", "small-1b-eager", "spec-ngram"])

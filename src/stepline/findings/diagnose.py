@@ -262,6 +262,13 @@ def _law(law: StepLaw | NoLaw, picture: Picture) -> view.LawView:
         interval=_span(law.per_request_interval),
         curve=_curve(law, picture),
         expected_per_request_ms=expected,
+        saturation=None
+        if law.saturation is None
+        else view.SaturationView(
+            full_ms=law.saturation.full_ms,
+            missing_ms=law.saturation.missing_ms,
+            untouched=law.saturation.untouched,
+        ),
     )
 
 

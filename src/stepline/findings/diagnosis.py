@@ -82,6 +82,14 @@ class LawCurvePoint(msgspec.Struct, frozen=True, kw_only=True):
     floor_ms: float | None
 
 
+class SaturationView(msgspec.Struct, frozen=True, kw_only=True):
+    """t(N) = full - missing · untouched^N: a model with experts, whose step levels off."""
+
+    full_ms: float
+    missing_ms: float
+    untouched: float
+
+
 class LawView(msgspec.Struct, frozen=True, kw_only=True):
     """t(N) = fixed + per_request·N; `refused` says why there is none, the points stay."""
 
@@ -100,6 +108,7 @@ class LawView(msgspec.Struct, frozen=True, kw_only=True):
     """Of `per_request_ms`."""
     expected_per_request_ms: float | None = None
     """What the floor grows by for each further request, as context."""
+    saturation: SaturationView | None = None
 
 
 class StepView(msgspec.Struct, frozen=True, kw_only=True):

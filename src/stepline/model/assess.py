@@ -40,7 +40,7 @@ from stepline.model.points import (
 from stepline.model.probes import probe_levels, split, without
 from stepline.model.target import find_target
 from stepline.model.timeline import Interval, Plateau, log_span, plateaus
-from stepline.model.traced import traced_step
+from stepline.model.traced import traced_step, wall_points
 from stepline.model.typical import Typical, typical_step
 from stepline.model.windows import Windows, decode_windows, of_own_load
 
@@ -66,8 +66,9 @@ def assess(run: Run, setup: Setup) -> Picture:
     levels = offered_levels(own, logged)
     load = _load(run, levels, logged, windows)
     points, instrument = best_points(run, windows, levels, load)
-    law = fit(points, instrument)
-    wall_points = () if instrument in (INTERVAL, TPOT) else points
+    experts = target.architecture is not None and bool(target.architecture.body.experts)
+    law = fit(points, instrument, experts=experts)
+    walls = () if instrument in (INTERVAL, TPOT) else wall_points(run, windows, points)
     step = _step(load, points, instrument, levels, windows)
     context = live_context(own, windows.usable, load)
     if context is None and setup.context_length is not None and target.configured_context is None:
@@ -93,8 +94,8 @@ def assess(run: Run, setup: Setup) -> Picture:
         gpu_use=_use_at_load(samples, stretches, load),
         gpu_use_by_running=use_by_running,
         loop=loop,
-        wall_points=wall_points,
-        traced=traced_step(run, wall_points),
+        wall_points=walls,
+        traced=traced_step(run, walls),
         phases=_phases(load, levels),
         doubts=(*run.doubts, *_batch_doubts(levels), *_trace_doubts(run)),
     )

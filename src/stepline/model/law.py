@@ -1,7 +1,8 @@
 """The step law t(N) = a + b·N, with intervals, or the reason why there is none.
 
 Least squares over the level medians; intervals are Student-t over the residuals of the levels (levels − 2 degrees
-of freedom): within a level windows repeat each other and say little about how straight the line is.
+of freedom): within a level windows repeat each other and say little about how straight the line is. A model with
+experts whose levels lie on no line has a law that levels off beside it (`saturation.py`).
 """
 
 import math
@@ -12,11 +13,16 @@ from typing import Literal
 
 import msgspec
 
-Shape = Literal["flat", "linear", "cliff"]
+from stepline.model.saturation import Saturation, saturation
+
+Shape = Literal["flat", "linear", "cliff", "saturating"]
 FALL_TOLERANCE = 0.05
 """How much faster a larger batch may read before the points are called not monotone: a host-limited H200
 server read 13 % faster at 32 than at 16, while windows of one level of a healthy one spread by under 2 %."""
 CONFIDENCE = 0.95
+BENT = 0.03
+"""Distance of the levels from a line, over the step, from which a model with experts is held to level off: the law is
+to be right within 3 %. The healthy Qwen3 of the H200 recordings lies 17 % off, dense models 1 % at most."""
 
 
 class LawPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,25 +53,32 @@ class StepLaw(msgspec.Struct, frozen=True, kw_only=True):
     per_request_interval: Interval | None
     points: tuple[LawPoint, ...]
     shape: Shape
-    """`cliff`: steps without decode graphs lie more than 10 % above the line of those with graphs."""
+    """`cliff`: steps without decode graphs lie more than 10 % above the line of those with graphs; `saturating`: the
+    step levels off, and the line is its mean growth over the batches measured."""
     residual_ms: float | None
     """Root mean square distance of the levels from the line; None for two levels."""
     eager: tuple[LawPoint, ...] = ()
     """Levels that ran without decode graphs beside levels that ran with them; never part of the fit."""
+    saturation: Saturation | None = None
 
     @property
     def ceiling_tok_s(self) -> float | None:
-        """Rate that no batch exceeds while the law holds, 1000/b; None for a flat law or a slope that may be zero."""
+        """Rate that no batch exceeds while the law holds, 1000/b; None unless straight with a slope above zero."""
         interval = self.per_request_interval
         lowest = self.per_request_ms if interval is None else min(interval.low, self.per_request_ms)
-        return 1000 / self.per_request_ms if self.shape != "flat" and lowest > 0 else None
+        straight = self.shape in {"linear", "cliff"}
+        return 1000 / self.per_request_ms if straight and lowest > 0 else None
 
     def step_ms(self, running: float) -> float:
         """Predicted step at a running batch."""
+        if self.saturation is not None:
+            return self.saturation.step_ms(running)
         return self.fixed_ms + self.per_request_ms * running
 
     def step_interval(self, running: float) -> Interval | None:
-        """95 % interval of the predicted mean step at a running batch."""
+        """95 % interval of the predicted mean step at a running batch; None where three levels fix three unknowns."""
+        if self.saturation is not None:
+            return None
         half = _half_width(self.points, self.residual_ms, running)
         middle = self.step_ms(running)
         return None if half is None else Interval(max(0.0, middle - half), middle + half)
@@ -100,15 +113,15 @@ def level_points(steps: Iterable[tuple[float, float, bool | None]]) -> tuple[Law
     return tuple(points)
 
 
-def fit(points: Sequence[LawPoint], instrument: str) -> StepLaw | NoLaw:
-    """Fit the law to level points of one instrument.
+def fit(points: Sequence[LawPoint], instrument: str, *, experts: bool = False) -> StepLaw | NoLaw:
+    """Fit the law to level points of one instrument; `experts` says that the model has them.
 
     Points on both sides of the graph ceiling are never joined: eager steps follow another law.
     """
     covered = tuple(point for point in points if point.graph is not False)
     eager = tuple(point for point in points if point.graph is False)
     if covered and eager:
-        law = fit(covered, instrument)
+        law = fit(covered, instrument, experts=experts)
         if isinstance(law, StepLaw):
             jumps = any(point.step_ms > 1.1 * law.step_ms(point.running) for point in eager)
             return msgspec.structs.replace(law, shape="cliff" if jumps else law.shape, eager=eager)
@@ -132,7 +145,12 @@ def fit(points: Sequence[LawPoint], instrument: str) -> StepLaw | NoLaw:
             needs="an unprofiled GPU busy share: when the GPU waits for the host, steps follow the host",
             points=tuple(points),
         )
-    return _least_squares(points, instrument)
+    law = _least_squares(points, instrument)
+    bent = (law.residual_ms or 0.0) > BENT * statistics.fmean(point.step_ms for point in points)
+    levels_off = saturation([(p.running, p.step_ms) for p in points]) if experts and bent else None
+    if levels_off is None or levels_off.residual_ms >= (law.residual_ms or 0.0):
+        return law
+    return msgspec.structs.replace(law, shape="saturating", saturation=levels_off)
 
 
 def _largest_fall(points: Sequence[LawPoint]) -> tuple[LawPoint, LawPoint] | None:

@@ -11,8 +11,9 @@ import msgspec
 
 from stepline.evidence.run import Run
 from stepline.evidence.trace import ContextWork, StepGroup, TraceSummary
-from stepline.model.law import LawPoint
-from stepline.model.windows import SAME_BATCH
+from stepline.model.law import LawPoint, level_points
+from stepline.model.timeline import profiler_intervals
+from stepline.model.windows import SAME_BATCH, Windows
 
 CAPACITY_SHARE = 0.25
 """Share of a step's GPU time in work of the configured extent from which the capacity is what costs: below, removing
@@ -68,6 +69,22 @@ class TracedStep(msgspec.Struct, frozen=True, kw_only=True):
         if largest is None or not batch or not any(multiple % batch == 0 for multiple in told):
             return None
         return largest.busy_ms * running / batch
+
+
+BEFORE_S = 3.0
+"""A profile has a load of its own whose contexts keep growing; this long before it they are nearly the same."""
+
+
+def wall_points(run: Run, windows: Windows, points: Sequence[LawPoint]) -> tuple[LawPoint, ...]:
+    """Unprofiled steps to set a trace beside: at each batch those right before the profiler, else the law's points."""
+    starts = [interval.start_s for interval in profiler_intervals(run)]
+    before = level_points(
+        (window.running, window.step_ms, window.graph)
+        for window in windows.usable
+        if window.time_s is not None and any(0 <= start - window.time_s <= BEFORE_S for start in starts)
+    )
+    batches = {point.running for point in before}
+    return (*before, *(point for point in points if point.running not in batches))
 
 
 def decode_of(trace: TraceSummary, points: Sequence[LawPoint]) -> TracedStep | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from stepline import units
-from stepline.findings.diagnosis import Diagnosis, Finding, LawView, StepView
+from stepline.findings.diagnosis import Diagnosis, Finding, LawView, SaturationView, StepView
 from stepline.findings.outcome import Proof
 
 
@@ -75,6 +75,8 @@ def law_line(law: LawView) -> str:
     """The law as a formula, or why there is none."""
     if law.refused is not None:
         return f"none: {law.refused}"
+    if law.saturation is not None:
+        return saturating(law.saturation)
     per_request = law.per_request_ms or 0
     slope = f"{'-' if per_request < 0 else '+'} {units.fmt(abs(per_request))}"
     if law.interval is not None and law.per_request_ms is not None:
@@ -84,6 +86,12 @@ def law_line(law: LawView) -> str:
     if law.expected_per_request_ms is not None:
         expected = f" · floor grows {units.ms(law.expected_per_request_ms)} a request"
     return f"step = {units.fmt(law.fixed_ms or 0)} {slope} N ms{ceiling}{expected}"
+
+
+def saturating(law: SaturationView) -> str:
+    """The law of a model with experts as a formula."""
+    formula = f"{units.fmt(law.full_ms)} - {units.fmt(law.missing_ms)} · {units.fmt(law.untouched)}^N ms"
+    return f"step = {formula} · levels off as the batch calls every expert"
 
 
 def kernel_floors(diagnosis: Diagnosis) -> str:

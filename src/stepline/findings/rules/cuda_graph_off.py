@@ -160,7 +160,8 @@ def _gain(picture: Picture, busy: BusyShare | None) -> Gain | None:
         after, fastest = floors.expected.total_ms / 0.6, floors.strict.total_ms
     else:
         return None
-    return gain_from(with_launches(picture, after, fastest, 1.25 * after, "GPU work of the step itself"))
+    binds_next = "GPU work of the step itself"
+    return gain_from(with_launches(picture, after, fastest, 1.25 * after, binds_next, prompts_too=True))
 
 
 RULE = Rule("H302", "cuda-graph-off", "0.1.0", check)
