@@ -187,23 +187,23 @@ def without_drafts(picture: Picture) -> Prediction | None:
     """The rate of plain decoding at the same batch: steps as healthy servers of the GPU's class take them.
 
     The ends are those that four of five such servers lie between, and never beyond the floor or the present step.
-    Pauses of the drafts lie beside the steps too, so that time shrinks as the step does, and stays at the slow end.
+    Pauses of the drafts lie beside the steps too: that time stays at the slow end, is what prompts ordinarily take at
+    the fast one, and between the two (their geometric mean) in the middle.
     """
     loop, floors = loop_at_load(picture), picture.floors
     if loop is None or floors is None or floors.typical is None:
         return None
     typical, other = floors.typical, loop.other_ms_per_request
+    prompt_ms = prompt_floor_ms(picture, None if picture.load is None else picture.load.input_tokens)
+    least = other if prompt_ms is None else min(other, ORDINARY * prompt_ms)
     central, fast, slow = (
         msgspec.structs.replace(
-            loop,
-            step_ms=(step := min(loop.step_ms, step_ms)),
-            other_ms_per_request=other * step / loop.step_ms if shrinks else other,
-            tokens_per_step=1.0,
+            loop, step_ms=min(loop.step_ms, step_ms), other_ms_per_request=other_ms, tokens_per_step=1.0
         )
-        for step_ms, shrinks in (
-            (typical.ms, True),
-            (max(floors.here.total_ms, typical.low_ms), True),
-            (typical.high_ms, False),
+        for step_ms, other_ms in (
+            (typical.ms, math.sqrt(other * least)),
+            (max(floors.here.total_ms, typical.low_ms), least),
+            (typical.high_ms, other),
         )
     )
     return Prediction(
