@@ -90,6 +90,7 @@ def main() -> None:
         answers = [each.answer for each in some if each.answer.expected in {None, *ruled}]
         scores = score(answers)
         result[evidence] = msgspec.to_builtins(scores)
+        result[evidence]["with_fault"] = msgspec.to_builtins(_with_fault(some))
         print(f"\n{evidence}\n{_summary(scores, some)}")
         if evidence == "all":
             print(_classes(scores) + _gains(some))
@@ -176,10 +177,18 @@ def _pairs(answers: Sequence[Answer]) -> str:
     )
 
 
+def _with_fault(told: Sequence[Told]) -> Scores:
+    """The same without the cases in which silence is right, which are as many as one asks for."""
+    return score([each.answer for each in told if each.answer.expected is not None])
+
+
 def _summary(scores: Scores, told: Sequence[Told]) -> str:
     wrong = [each for each in told if each.answer.confirmed - {each.answer.expected} - each.also_true]
+    faults = _with_fault(told)
     return (
         f"  top-1 {_share(scores.top_1)}   top-3 {_share(scores.top_3)}   answered {_share(scores.answered)}\n"
+        f"  of those with a fault that costs: top-1 {_share(faults.top_1)}   top-3 {_share(faults.top_3)}   "
+        f"answered {_share(faults.answered)}\n"
         f"  healthy called sick {_share(scores.healthy_called_sick)}   "
         f"wrongly confirmed {_share(Share(len(wrong), len(told)))}"
     )

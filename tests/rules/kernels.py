@@ -26,6 +26,7 @@ class Kernel(msgspec.Struct, kw_only=True):
     owner: str | None = None
     grid: tuple[int, int, int] | None = (128, 1, 1)
     context_multiple: float | None = None
+    per_step: float = 10.0
 
 
 def running(
@@ -82,11 +83,11 @@ def _row(kernel: Kernel) -> TraceKernel:
         name=kernel.name,
         component=kernel.owner or names.component(kernel.name).component,
         found_by="operator" if kernel.owner else "name",
-        per_step=10.0,
+        per_step=kernel.per_step,
         busy_ms=kernel.busy_ms,
-        count=80,
+        count=round(8 * kernel.per_step),
         total_ms=8 * kernel.busy_ms,
-        mean_us=100 * kernel.busy_ms,
+        mean_us=1000 * kernel.busy_ms / kernel.per_step,
         grid=kernel.grid,
         dtype=names.dtype(kernel.name),
         path=names.path(kernel.name),

@@ -20,11 +20,15 @@ def with_trace(
     busy_ms: float,
     context_ms: float = 0.0,
     context_tokens: int | None = 1_048_576,
+    context_multiple: float | None = None,
     unattributed_ms: float = 0.0,
     attention: TraceKernel | None = None,
     eager: bool = False,
 ) -> Run:
-    """The run with a trace whose decode steps keep the GPU busy for `busy_ms`, `context_ms` of it context-shaped."""
+    """The run with a trace whose decode steps keep the GPU busy for `busy_ms`, `context_ms` of it context-shaped.
+
+    `context_multiple` is how often the grid of the one context-shaped kernel in its table holds the context's factor.
+    """
     work = ContextWork(
         context_tokens=context_tokens,
         factor=4097,
@@ -36,6 +40,17 @@ def with_trace(
         busy_ms=context_ms,
         enclosed_ms=0.0,
         per_chain_per_request_ms=context_ms / 2 / batch,
+    )
+    shaped = TraceKernel(
+        name="index_elementwise_kernel",
+        component="indexer",
+        found_by="chain",
+        per_step=26.0,
+        busy_ms=context_ms,
+        count=104,
+        total_ms=4 * context_ms,
+        mean_us=1000 * context_ms / 26,
+        context_multiple=context_multiple,
     )
     parts = {
         "gemm": busy_ms - context_ms - unattributed_ms - (attention.busy_ms if attention else 0.0),
@@ -62,7 +77,7 @@ def with_trace(
         ),
         exposed_communication_ms=0.0,
         context=(work,) if context_ms else (),
-        top=(attention,) if attention else (),
+        top=(*((attention,) if attention else ()), *((shaped,) if context_multiple else ())),
     )
     rank = RankTrace(
         file="decode.trace.json.gz",

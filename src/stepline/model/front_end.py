@@ -18,14 +18,11 @@ from stepline.model.client import overtaxed
 from stepline.model.levels import RAMP
 from stepline.model.picture import Picture
 from stepline.model.retraction import lost_or_fell, retractions
-from stepline.model.timeline import profiler_intervals, upper_quartile
+from stepline.model.timeline import INTERVAL_S, profiler_intervals, upper_quartile
 
 MIN_LINES = 3
-"""Decode lines a level needs where each covers some steps: one may stand at its edge."""
-INTERVAL_S = 10.0
-"""What a line over a fixed time covers: the default of the one engine that has such lines. One in a level is enough."""
-
-
+"""Decode lines a level needs where each covers some steps: one may stand at its edge. Where each covers a
+fixed time, one in a level is enough."""
 CLOCK_S = 1.0
 """Logs print whole seconds, so a line of a level's last one may tell of its drain."""
 LATE = 1.3
@@ -36,6 +33,9 @@ MISSING = 0.2
 and by gauges 0.13, which is one of eight."""
 ON_THE_WAY = 2.0
 """Requests from which a share of them means something: one is always on its way in or out."""
+FED = 0.1
+"""Share of the open requests in the engine's queue from which it has all the work that it can take: then requests
+that come in later cost nothing."""
 
 
 class BothSides(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,9 +75,10 @@ class BothSides(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def requests_missing(self) -> bool:
-        """True when that many requests are open and not in the engine."""
+        """True when that many requests are open and not in the engine, while it has none waiting."""
         share = self.missing_share
-        return share is not None and share >= MISSING and share * self.offered >= ON_THE_WAY
+        fed = self.queued is not None and self.queued > max(ON_THE_WAY, FED * self.offered)
+        return share is not None and not fed and share >= MISSING and share * self.offered >= ON_THE_WAY
 
 
 def both_sides(picture: Picture) -> tuple[BothSides, ...]:
@@ -106,40 +107,55 @@ def _logged(run: Run, level: LoadLevel) -> BothSides | None:
     profiled = profiler_intervals(run)
     if any(level.start_s <= each.end_s and each.start_s <= level.end_s for each in profiled):
         return None
-    lines = _between(run, level.start_s + RAMP * (level.end_s - level.start_s), level.end_s)
+    opening_s = level.start_s + RAMP * (level.end_s - level.start_s)
+    lines = _between(run, opening_s, level.end_s)
     timed = [report for report in lines if report.tok_s]
-    least = 1 if all(report.instrument == "interval" for report in timed) else MIN_LINES
-    if len(timed) < least:
+    by_clock = all(report.instrument == "interval" for report in timed)
+    if len(timed) < (1 if by_clock else MIN_LINES):
         return None
     # Requests that end early in the later part began in the opening, where many prompts are computed; its first line
     # holds the pause before the level.
     opened = _between(run, level.start_s, level.end_s)[1:] or timed
     ranks = len({report.dp for report in lines})
-    queues = [report.queued for report in lines if report.queued is not None]
+    seen = _instants(run, opening_s, level.end_s)
+    queues = [report.queued for report in seen if report.queued is not None]
+    running = statistics.fmean(report.running for report in seen)
     return BothSides(
         offered=offered,
-        running=ranks * statistics.fmean(report.running for report in lines),
+        running=ranks * running,
         queued=ranks * statistics.fmean(queues) if queues else None,
         client_ms=level.tpot_ms,
-        engine_ms=max(_token_ms(timed), _token_ms(opened)),
+        # A moment's batch says little of the ten seconds that a rate covers where it goes up and down.
+        engine_ms=max(_token_ms(lines, running if by_clock else None) for lines in (timed, opened)),
         source=f"mean of {len(timed)} decode lines, prompts between the steps included",
         innocent=level.health is not None,
         origin=level.origin,
     )
 
 
-def _token_ms(lines: Sequence[DecodeReport]) -> float:
-    return statistics.fmean(1000 * line.running / line.tok_s for line in lines if line.tok_s)
+def _token_ms(lines: Sequence[DecodeReport], running: float | None) -> float:
+    """Mean time a token by the lines' own batches, or by a mean batch."""
+    return statistics.fmean(1000 * (running or line.running) / line.tok_s for line in lines if line.tok_s)
 
 
-def _between(run: Run, start_s: float, end_s: float) -> list[DecodeReport]:
-    """Lines of steps that lie in a stretch of time wholly, as logs print it: without fractions of a second."""
+def _instants(run: Run, start_s: float, end_s: float) -> list[DecodeReport]:
+    """Lines printed in a stretch of time, as logs print it: without fractions of a second.
+
+    Batch and queue in a line are those of its moment, whatever time its rate covers.
+    """
     return [
         line
         for line in run.decodes
-        if line.running
-        and line.time_s is not None
-        and start_s + (INTERVAL_S if line.instrument == "interval" else 0.0) <= line.time_s <= end_s - CLOCK_S
+        if line.running and line.time_s is not None and start_s <= line.time_s <= end_s - CLOCK_S
+    ]
+
+
+def _between(run: Run, start_s: float, end_s: float) -> list[DecodeReport]:
+    """Of them those whose steps lie in it wholly."""
+    return [
+        line
+        for line in _instants(run, start_s, end_s)
+        if (line.time_s or 0.0) - (INTERVAL_S if line.instrument == "interval" else 0.0) >= start_s
     ]
 
 

@@ -10,7 +10,7 @@ import msgspec
 from stepline.evidence.trace import StepGroup, TraceKernel
 from stepline.facts import kernels
 from stepline.model.architecture import Architecture
-from stepline.model.picture import Picture
+from stepline.model.picture import Picture, floor_of
 
 OWNERS = {
     "attention": ("kv read",),
@@ -21,6 +21,9 @@ OWNERS = {
 """Components that engines compute with kernels of their own, and the parts of the floor that they are."""
 LOOSE = ("elementwise", "copy", "fill")
 """Components of the framework's kernels for which neither operator nor stack names an owner."""
+ONE_BY_ONE_LEAST = 8
+"""Sequences from which a kernel that is launched that often a layer is launched once for each: layers of sound captures
+launch one kernel with one grid up to four times."""
 WIDE = ("fp32", "tf32")
 MATRICES = ("gemm", "moe")
 VECTOR = re.compile("gemv")
@@ -67,11 +70,45 @@ def generic_path(group: StepGroup) -> GenericPath | None:
 
 def loose_ms(group: StepGroup) -> float:
     """Time per step in the framework's own kernels that nothing assigns to a component."""
-    return sum(
-        kernel.busy_ms
+    return sum(kernel.busy_ms for kernel in _loose(group))
+
+
+def _loose(group: StepGroup) -> list[TraceKernel]:
+    return [
+        kernel
         for kernel in group.top
         if kernel.component in LOOSE and kernels.framework(kernel.name) and kernel.context_multiple is None
-    )
+    ]
+
+
+def layered_ms(picture: Picture, group: StepGroup) -> float:
+    """The same of kernels that run in every layer, where they are of several kinds; else 0, as without the model.
+
+    Sampling and the step's own bookkeeping run once a step, and one kernel alone is no part taken to pieces.
+    """
+    architecture = picture.target.architecture
+    if architecture is None:
+        return 0.0
+    single = {id(kernel) for kernel in one_by_one(picture, group)}
+    rows = [
+        kernel
+        for kernel in _loose(group)
+        if kernel.per_step >= architecture.layers and id(kernel) not in single
+    ]
+    return sum(kernel.busy_ms for kernel in rows) if len({kernel.name for kernel in rows}) > 1 else 0.0
+
+
+def one_by_one(picture: Picture, group: StepGroup) -> tuple[TraceKernel, ...]:
+    """Kernels that every layer launches once (or as often) for each sequence, dearest first.
+
+    Empty without model or batch, and where a few sequences could be told from the parts of a layer by nothing.
+    """
+    architecture = picture.target.architecture
+    if architecture is None or group.batch is None or group.batch < ONE_BY_ONE_LEAST:
+        return ()
+    each = architecture.layers * group.batch
+    rows = [kernel for kernel in group.top if kernel.per_step >= each and kernel.per_step % each < 1]
+    return tuple(sorted(rows, key=lambda kernel: -kernel.busy_ms))
 
 
 def component_floor_ms(picture: Picture, component: str, batch: int | None) -> float | None:
@@ -84,6 +121,15 @@ def component_floor_ms(picture: Picture, component: str, batch: int | None) -> f
     )
 
 
+def weights_floor_ms(picture: Picture, batch: int | None) -> float | None:
+    """The least time in which all weights of a step are read in the checkpoint's type; None without model or GPU."""
+    target = picture.target
+    if target.architecture is None or target.gpu is None:
+        return None
+    floor = floor_of(target, float(batch or 1), 1.0, "strict")
+    return sum(part.ms for part in floor.components if part.name not in OWNERS["attention"])
+
+
 class WideProducts(msgspec.Struct, frozen=True, kw_only=True):
     """Matrix products in 32 bits."""
 
@@ -93,6 +139,11 @@ class WideProducts(msgspec.Struct, frozen=True, kw_only=True):
     """Per step, all matrix products of weights."""
     dearest: str
     """Name of the kernel with most of them; empty without any."""
+
+    @property
+    def narrow_ms(self) -> float:
+        """Per step, in the other matrix products."""
+        return self.matrices_ms - self.wide_ms
 
 
 def wide_products(group: StepGroup) -> WideProducts:

@@ -202,7 +202,8 @@ def _at_its_time(level: LoadLevel, logged: Sequence[Plateau]) -> list[Plateau]:
     if level.start_s is None or level.end_s is None:
         return []
     shares = {
-        index: min(level.end_s, plateau.time.end_s) - max(level.start_s, plateau.time.start_s)
+        index: min(level.end_s, plateau.time.end_s)
+        - max(level.start_s, plateau.time.start_s - plateau.reaches_back_s)
         for index, plateau in enumerate(logged)
         if plateau.time is not None
     }

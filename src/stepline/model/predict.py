@@ -5,9 +5,10 @@ import math
 import msgspec
 
 from stepline.model.assess import law_or_none
+from stepline.model.cached import cached_share
 from stepline.model.closed_loop import ClosedLoop, decode_only
 from stepline.model.excess import PerRequestCost
-from stepline.model.law import Interval
+from stepline.model.law import Interval, StepLaw
 from stepline.model.picture import Picture, Step
 from stepline.model.repeats import ORDINARY, prompt_floor_ms
 from stepline.model.traced import TracedStep
@@ -69,21 +70,42 @@ def _growth_with_experts(picture: Picture, step: Step, running: float) -> float 
     return step.measured_ms * (then.total_ms / now.total_ms - 1)
 
 
+def step_on_law(picture: Picture, law: StepLaw, running: float) -> float:
+    """The step that measured batches foretell for a larger one.
+
+    With experts no line does: between 1 and 16 sequences each reads further experts, beyond that hardly any. Where no
+    law that levels off was found (it takes three batches) the largest measured step keeps its ratio to the floor.
+    """
+    if law.saturation is not None:
+        return law.step_ms(running)
+    last = law.points[-1]
+    architecture = picture.target.architecture
+    if running > last.running and architecture is not None and architecture.body.experts:
+        now, then = picture.floor_at(last.running, "expected"), picture.floor_at(running, "expected")
+        if now is not None and then is not None and now.total_ms > 0:
+            return min(law.step_ms(running), last.step_ms * then.total_ms / now.total_ms)
+    return law.step_ms(running)
+
+
 def with_larger_batch(picture: Picture, running: float, *, pool: bool = False) -> Prediction | None:
     """The rate when `running` sequences decode together instead of the present batch.
 
     What a request costs beside decode steps stays. Where the KV `pool` held the batch back that cost is in doubt, since
     a batch that empties and fills all the time is read too large or too small: it is taken halfway to an ordinary
-    prompt's, and as the prompt's floor or the larger of both at the ends.
+    prompt's, and as the prompt's floor or the larger of both at the ends. Less than its floor no prompt takes, though a
+    batch read a little too small says so: then it is the floor, and an ordinary prompt's at the slow end.
     """
     loop, steps = loop_at_load(picture), step_at_larger_batch(picture, running)
     if loop is None or steps is None:
         return None
     other = loop.other_ms_per_request
     others = (other, other, other)
-    floor = prompt_floor_ms(picture, None if picture.load is None else picture.load.input_tokens)
+    floor = _fresh_prompt_floor_ms(picture)
     if pool and floor is not None and picture.loop is not None:
-        others = ((other + ORDINARY * floor) / 2, min(other, floor), max(other, floor))
+        middle = (other + ORDINARY * floor) / 2
+        others = (middle, min(other, floor), max(other, middle))
+    elif floor is not None and picture.loop is not None and other < floor:
+        others = (floor, other, ORDINARY * floor)
     central, fast, slow = (
         msgspec.structs.replace(loop, running=running, step_ms=step_ms, other_ms_per_request=other_ms)
         for step_ms, other_ms in zip(steps, others, strict=True)
@@ -94,6 +116,13 @@ def with_larger_batch(picture: Picture, running: float, *, pool: bool = False) -
         high=fast.tok_s,
         binds_next=_told(picture, _binds_next(picture, central)),
     )
+
+
+def _fresh_prompt_floor_ms(picture: Picture) -> float | None:
+    """The floor of what the prefix cache leaves of a prompt."""
+    tokens = None if picture.load is None else picture.load.input_tokens
+    cached, _ = cached_share(picture)
+    return prompt_floor_ms(picture, None if tokens is None else max(1.0, tokens * (1 - (cached or 0.0))))
 
 
 def with_step(
@@ -108,6 +137,49 @@ def with_step(
     )
     return Prediction(
         tok_s=central.tok_s, low=slow.tok_s, high=fast.tok_s, binds_next=_told(picture, binds_next)
+    )
+
+
+def with_decode_work(
+    picture: Picture, step_ms: float, low_ms: float, high_ms: float, binds_next: str
+) -> Prediction | None:
+    """As `with_step`, when the part of a step that goes away is the answers' own work.
+
+    Engines that compute prompts and answers in one forward do that work beside every piece of a prompt too; there it
+    goes at the fast end.
+    """
+    plain, loop, server = (
+        with_step(picture, step_ms, low_ms, high_ms, binds_next),
+        picture.loop,
+        picture.run.server,
+    )
+    budget, load = server.chunked_prefill_tokens, picture.load
+    if plain is None or loop is None or server.graph_mode is None or budget is None:
+        return plain
+    if load is None or load.input_tokens is None:
+        return plain
+    floor = prompt_floor_ms(picture, load.input_tokens) or 0.0
+    saved_ms = math.ceil(load.input_tokens / budget.value) * (loop.step_ms - low_ms)
+    other = max(min(loop.other_ms_per_request, floor), loop.other_ms_per_request - saved_ms)
+    fast = msgspec.structs.replace(loop, step_ms=low_ms, other_ms_per_request=other)
+    return msgspec.structs.replace(plain, high=fast.tok_s)
+
+
+BETWEEN_KERNELS = 0.1
+"""Time of a step that lies between its kernels: 6 to 10 % of layers in plain PyTorch on an H200, and goes with them."""
+
+
+def without_work(picture: Picture, work_ms: float) -> Prediction | None:
+    """The rate without kernels that take `work_ms` of the load's step, half of them left at the slow end."""
+    step = picture.step
+    if step is None or step.upper_bound:
+        return None
+    now = step.measured_ms
+    least = max(
+        now - (1 + BETWEEN_KERNELS) * work_ms, 0.0 if picture.floors is None else picture.floors.here.total_ms
+    )
+    return with_step(
+        picture, max(least, now - work_ms), least, max(least, now - work_ms / 2), "the rest of the step"
     )
 
 
@@ -145,18 +217,23 @@ def traced_batch_step(picture: Picture) -> Step | None:
     return step if step is not None and traced is not None and step.running == traced.group.batch else None
 
 
-def saved_at_load(picture: Picture, traced: TracedStep, saved_ms: float) -> tuple[float, float]:
+def saved_at_load(
+    picture: Picture, traced: TracedStep, saved_ms: float, *, all_growth: bool = False
+) -> tuple[float, float]:
     """(least, most) ms by which the step at the load shrinks when a traced one shrinks by `saved_ms`.
 
     At the traced batch they are one number. At another the part that goes may have stayed as long or have grown with
     the step, and the truth lies between: data and products grow with the batch, latencies and weights do not. Without
-    an unprofiled step at the traced batch its GPU work stands in, as the profiler stretches the rest.
+    an unprofiled step at the traced batch its GPU work stands in, as the profiler stretches the rest. With `all_growth`
+    most is what the part would be if nothing else had grown with the batch, as where it moves data over a slow link.
     """
     step = picture.step
     if step is None:
         return saved_ms, saved_ms
     whole_ms = traced.group.busy_ms if traced.wall_ms is None else traced.wall_ms
     constant, in_proportion = saved_ms, saved_ms / whole_ms * step.measured_ms
+    if all_growth and step.measured_ms > whole_ms:
+        return constant, saved_ms + step.measured_ms - whole_ms
     return min(constant, in_proportion), max(constant, in_proportion)
 
 
@@ -180,6 +257,26 @@ def with_launches(
         loop, step_ms=low_ms, other_ms_per_request=other * (gain if prompts_too else math.sqrt(gain))
     )
     return msgspec.structs.replace(plain, tok_s=middle.tok_s, high=fast.tok_s)
+
+
+def with_clean_step(
+    picture: Picture, step_ms: float, low_ms: float, high_ms: float, binds_next: str
+) -> Prediction | None:
+    """As `with_launches`, to a step that holds no prompts.
+
+    Less than a prompt's floor cannot lie beside the present steps: then prompts are inside them and come out of them.
+    They take as long as an engine takes that mixes them into steps (the floor) to one that does not (an ordinary
+    prompt's time), in the middle halfway.
+    """
+    loop, floor = picture.loop, prompt_floor_ms(picture, picture.load.input_tokens if picture.load else None)
+    plain = with_launches(picture, step_ms, low_ms, high_ms, binds_next, prompts_too=False)
+    if plain is None or loop is None or floor is None or loop.other_ms_per_request >= floor:
+        return plain
+    central, fast, slow = (
+        max(loop.tok_s, msgspec.structs.replace(loop, step_ms=value, other_ms_per_request=over * floor).tok_s)
+        for value, over in ((step_ms, (1 + ORDINARY) / 2), (low_ms, 1.0), (high_ms, ORDINARY))
+    )
+    return msgspec.structs.replace(plain, tok_s=central, low=slow, high=fast)
 
 
 def with_exchange(
@@ -213,9 +310,20 @@ REGAINED = 0.5
 """Share of the GPU's idle time that goes with the cause of the host's delay: 88 % on the SGLang twins with and without
 overlap scheduling, 38 and 26 % on vLLM's (tests/data/h200-sglang-2, h200-lab), whose host binds again soon after."""
 REGAINED_LEAST = 0.25
+OVERLAPPED = 0.88
+"""The same where the engine says that host and GPU take turns, and the host's part is short enough to hide behind the
+GPU's: the first of those twins idled 25 % of the time, the others 46 % and more."""
+HIDES = 1 / 3
+"""Idle share up to which the host's turn is at most half of the GPU's."""
 COUNTED = 0.02
 """How far a counted busy share may lie above the truth: healthy servers read up to 98 to 99 % and samples of one load
 differ by as much."""
+
+
+def takes_turns(picture: Picture) -> bool:
+    """True when the engine says that it does not overlap the host's work with the GPU's."""
+    overlap = picture.run.server.overlap_schedule
+    return overlap is not None and overlap.value is False
 
 
 def without_host(picture: Picture, busy_share: float) -> Prediction | None:
@@ -224,9 +332,11 @@ def without_host(picture: Picture, busy_share: float) -> Prediction | None:
     if rate is None or busy_share <= 0:
         return None
     idle = 1 - busy_share
+    hides = takes_turns(picture) and idle <= HIDES
+    central, least = (OVERLAPPED, REGAINED) if hides else (REGAINED, REGAINED_LEAST)
     return Prediction(
-        tok_s=rate / (1 - REGAINED * idle),
-        low=rate / (1 - REGAINED_LEAST * idle),
+        tok_s=rate / (1 - central * idle),
+        low=rate / (1 - least * idle),
         high=rate / max(0.5 * busy_share, busy_share - COUNTED),
         binds_next="the GPU's own work",
     )

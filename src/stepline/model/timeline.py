@@ -7,6 +7,9 @@ import msgspec
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport
 
+INTERVAL_S = 10.0
+"""What a line over a fixed time covers: the default of the one engine that has such lines."""
+
 
 class Interval(msgspec.Struct, frozen=True):
     """A stretch of time in seconds since the epoch, in the log's time zone."""
@@ -32,6 +35,9 @@ class Plateau(msgspec.Struct, frozen=True, kw_only=True):
     """Median running batch over the decode lines, summed over data-parallel ranks."""
     queued: float | None
     time: Interval | None
+    """From its first line to its last one."""
+    reaches_back_s: float = 0.0
+    """What the first line covers before it was printed."""
     pool_usage: float | None
     """Fullest KV pool seen, as a share of 1."""
     decode_lines: int
@@ -111,6 +117,7 @@ def _plateau(group: list[DecodeReport], ranks: int, run: Run, profiles: Iterable
         running=_median([report.running for report in group]) * ranks,
         queued=_median(queued) * ranks if queued else None,
         time=time,
+        reaches_back_s=INTERVAL_S if group[0].instrument == "interval" else 0.0,
         pool_usage=max((r.pool_usage for r in group if r.pool_usage is not None), default=None),
         decode_lines=len(group),
         prefill_tokens=sum(p.new_tokens for p in prefills),

@@ -51,11 +51,24 @@ class TracedStep(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def capacity_work(self) -> ContextWork | None:
         """The largest work whose extents follow the configured context, when it is most of what matters."""
-        told = [work for work in self.group.context if work.context_tokens is not None]
-        largest = max(told, key=lambda work: work.busy_ms, default=None)
+        largest = self.largest_capacity_work
         if largest is None or largest.busy_ms < CAPACITY_SHARE * self.group.busy_ms:
             return None
         return largest
+
+    @property
+    def largest_capacity_work(self) -> ContextWork | None:
+        """The largest such work, whatever it costs."""
+        told = [work for work in self.group.context if work.context_tokens is not None]
+        return max(told, key=lambda work: work.busy_ms, default=None)
+
+    def capacity_ms_at(self, running: float) -> float | None:
+        """What that work takes at another batch; None unless its grids hold the whole context for each sequence."""
+        largest, batch = self.largest_capacity_work, self.group.batch
+        told = (kernel.context_multiple for kernel in self.group.top if kernel.context_multiple)
+        if largest is None or not batch or not any(multiple % batch == 0 for multiple in told):
+            return None
+        return largest.busy_ms * running / batch
 
 
 BEFORE_S = 3.0

@@ -1,3 +1,5 @@
+import pytest
+
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.server import Stage, check, level, server
 from tests.rules.traces import with_trace
@@ -70,3 +72,20 @@ def test_a_trace_over_unprofiled_steps_stands_in_for_counters():
 
 def test_a_trace_at_another_batch_says_nothing_of_idle():
     assert isinstance(check("H301", with_trace(server(_load(None)), batch=5, busy_ms=0.5)), CannotTell)
+
+
+@pytest.mark.parametrize(
+    ("busy", "overlap", "kind"), [(0.88, False, Fired), (0.88, True, Clear), (0.95, False, Clear)]
+)
+def test_less_idle_time_counts_where_host_and_gpu_take_turns_by_setting(busy, overlap, kind):
+    answer = check("H301", server(_load(busy), levels=CLOSED_LOOP, overlap_schedule=overlap))
+    assert isinstance(answer, kind)
+
+
+def test_most_of_a_short_turn_of_the_host_comes_back_and_half_of_a_long_one():
+    def gain(busy: float, *, overlap: bool):
+        return check("H301", server(_load(busy), levels=CLOSED_LOOP, overlap_schedule=overlap)).gain
+
+    assert gain(0.75, overlap=False).tok_s == pytest.approx(10_000 / (1 - 0.88 * 0.25))
+    assert gain(0.75, overlap=True).tok_s == pytest.approx(10_000 / (1 - 0.5 * 0.25))
+    assert gain(0.55, overlap=False) == gain(0.55, overlap=True)

@@ -1,5 +1,6 @@
 import msgspec
 
+from stepline.facts.catalogue import find_model
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.server import Stage, check, level, server
 
@@ -17,6 +18,33 @@ def test_confirmed_when_only_the_batches_above_the_graphs_jump():
 def test_clear_when_eager_batches_lie_on_the_covered_law():
     run = server([*COVERED, Stage(running=32, step_ms=5.8, graph=False)], decode_graph_sizes=(1, 2, 4, 8))
     assert isinstance(check("H303", run), Clear)
+
+
+def test_batches_of_experts_foretell_larger_ones_by_the_floor_and_not_by_a_line():
+    # from 16 to 48 sequences the floor of 128 experts grows by half; a line through 1 to 16 says 37 ms
+    covered = [Stage(running=n, step_ms=t) for n, t in ((1, 4.7), (4, 7.7), (16, 15.3))]
+    run = server(
+        [*covered, Stage(running=48, step_ms=40.6, graph=False, gpu_busy=0.58)],
+        model=find_model("Qwen/Qwen3-30B-A3B").config,
+        decode_graph_sizes=(1, 8, 16, 24),
+    )
+    answer = check("H303", run)
+    assert isinstance(answer, Fired)
+    assert answer.gain.tok_s > 1.5 * 1000 * 48 / 40.6
+    healthy = server(
+        [*covered, Stage(running=48, step_ms=22.0, graph=False, gpu_busy=0.58)],
+        model=find_model("Qwen/Qwen3-30B-A3B").config,
+        decode_graph_sizes=(1, 8, 16, 24),
+    )
+    assert isinstance(check("H303", healthy), Clear)
+
+
+def test_prompts_inside_the_measured_steps_are_not_promised_away():
+    # beside steps of 28 ms the rate leaves 1.2 ms a request; a prompt of 256 tokens needs 4.1 ms
+    stages = [*COVERED, Stage(running=32, step_ms=28.0, graph=False)]
+    run = server(stages, levels=[level(32, 1140.0, 28.0, 60)], decode_graph_sizes=(1, 2, 4, 8))
+    gain = check("H303", run).gain
+    assert 1140 < gain.low < gain.tok_s < gain.high < 5600
 
 
 def test_suspected_from_sizes_and_batch_alone():

@@ -194,6 +194,37 @@ def test_one_line_over_ten_seconds_is_enough():
     assert isinstance(check("H304", early), CannotTell)
 
 
+def by_clock(*states: tuple[float, int, int], tok_s: float) -> Run:
+    """Lines over ten seconds (second, running, queued) of a level of 64 streams over seconds 0 to 30."""
+    lines = tuple(
+        DecodeReport(
+            seq=index,
+            origin=Origin("server.log", index),
+            time_s=time_s,
+            running=running,
+            queued=queued,
+            tok_s=tok_s,
+            instrument="interval",
+        )
+        for index, (time_s, running, queued) in enumerate(states, 1)
+    )
+    return Run(decodes=lines, levels=(msgspec.structs.replace(driven(9.0, tok_s=tok_s), end_s=30.0),))
+
+
+def test_a_line_over_ten_seconds_has_the_batch_of_its_moment():
+    """The first line's rate covers the opening, its batch does not; and its moment counts for the mean batch."""
+    answer = check("H304", by_clock((10.0, 20, 0), (20.0, 62, 0), tok_s=5000))
+    assert isinstance(answer, Fired)
+    assert "36 %" in answer.headline
+    # 41 on average at 5,000 tok/s take 8.2 ms a token, so that 64 could have 7,805
+    assert answer.gain.high == pytest.approx(7805, abs=1)
+
+
+def test_nearest_rival_an_engine_with_a_queue_has_all_the_work_it_can_take():
+    assert isinstance(check("H304", by_clock((10.0, 24, 4), (20.0, 24, 4), tok_s=3000)), Fired)
+    assert isinstance(check("H304", by_clock((10.0, 24, 20), (20.0, 24, 20), tok_s=3000)), Clear)
+
+
 def scraped(running: float, queued: float | None, *, first: float | None = None) -> Run:
     """Four scrapes of which three lie in the later part of the level."""
     states = ((1.0, 64.0), (4.0, running if first is None else first), (6.0, running), (8.0, running))

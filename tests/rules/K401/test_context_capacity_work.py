@@ -1,3 +1,5 @@
+import pytest
+
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.server import LLAMA_8B, Stage, check, diagnosed, server
 from tests.rules.traces import with_trace
@@ -102,3 +104,20 @@ def test_clear_when_the_cost_follows_the_live_context():
     stages = [Stage(running=1, step_ms=3 + 0.4 * c / 1000, context=c) for c in (500, 8000, 24_000)]
     stages += [Stage(running=n, step_ms=3 + 9.6 * n, context=24_000) for n in (2, 4)]
     assert isinstance(check("K401", server(stages, context_length=1_048_576)), Clear)
+
+
+def test_suspected_when_a_trace_at_a_smaller_batch_shows_what_comes_to_a_quarter_of_the_loads_step():
+    steps = [Stage(running=n, step_ms=12.0 + 0.4 * n) for n in (16, 32, 64)]  # flat beside experts and cache
+    run = server(steps, context_length=1_048_576)
+    traced = with_trace(run, batch=16, busy_ms=18.0, context_ms=3.6, context_multiple=16)
+    answer = check("K401", traced)
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+    assert "38 %" in answer.headline  # 3.6 ms at 16 running are 14.4 of 37.6 ms at 64
+    # 37.6 less 14.4 ms, and the gaps between those kernels at best
+    assert answer.gain.tok_s == pytest.approx(1000 * 64 / 23.2, rel=0.01)
+    assert answer.gain.low < answer.gain.tok_s < answer.gain.high
+    shared = with_trace(run, batch=16, busy_ms=18.0, context_ms=3.6, context_multiple=3)
+    assert isinstance(check("K401", shared), Clear)
+    little = with_trace(run, batch=16, busy_ms=18.0, context_ms=2.2, context_multiple=16)
+    assert isinstance(check("K401", little), Clear)

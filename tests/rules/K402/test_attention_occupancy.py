@@ -5,7 +5,7 @@ from stepline.evidence.load import StepRow
 from stepline.evidence.origin import Origin
 from stepline.evidence.trace import TraceKernel
 from stepline.findings.outcome import CannotTell, Clear, Fired
-from tests.rules.server import Stage, check, server
+from tests.rules.server import Stage, check, level, server
 from tests.rules.traces import with_trace
 
 
@@ -59,8 +59,8 @@ def test_two_stated_rates_are_enough(rates, kind):
     assert isinstance(check("K402", msgspec.structs.replace(server([]), step_rows=rows), gpu=None), kind)
 
 
-def _traced(waves: float, attention_ms: float):
-    """One sequence of 24,000 tokens: a step of 37 ms, so much of it in an attention kernel of so many waves."""
+def _traced(waves: float, attention_ms: float, **facts: object):
+    """Eight sequences of 24,000 tokens: a step of 37 ms, so much of it in an attention kernel of so many waves."""
     kernel = TraceKernel(
         name="_fwd_grouped_kernel_stage1",
         component="attention",
@@ -73,7 +73,8 @@ def _traced(waves: float, attention_ms: float):
         grid=(8, 8, 1),
         waves=waves,
     )
-    run = server([Stage(running=8, step_ms=37.0, context=24_000)])
+    loaded = msgspec.structs.replace(level(8, 100.0, 45.0, 4000.0), input_tokens=24_000, output_tokens=128)
+    run = server([Stage(running=8, step_ms=37.0, context=24_000)], levels=[loaded] if facts else (), **facts)
     return with_trace(run, batch=8, busy_ms=36.5, attention=kernel)
 
 
@@ -83,6 +84,15 @@ def test_a_trace_confirms_a_grid_that_leaves_sms_idle():
     assert answer.status == "confirmed"
     assert "24 %" in answer.headline
     assert answer.gain is not None
+
+
+def test_where_prompts_share_forwards_with_answers_their_pieces_get_quicker_too():
+    mixed = check(
+        "K402", _traced(waves=0.24, attention_ms=31.0, graph_mode="full", chunked_prefill_tokens=8192)
+    ).gain
+    alone = check("K402", _traced(waves=0.24, attention_ms=31.0, chunked_prefill_tokens=8192)).gain
+    assert (mixed.low, mixed.tok_s) == (alone.low, alone.tok_s)
+    assert mixed.high > alone.high
 
 
 @pytest.mark.parametrize(("waves", "attention_ms"), [(3.0, 31.0), (0.24, 3.0)])

@@ -3,6 +3,7 @@ import msgspec
 from stepline.evidence.load import LeverTrial
 from stepline.evidence.origin import Origin
 from stepline.findings.outcome import CannotTell, Clear, Fired
+from tests.rules.kernels import COPY, NVJET, Kernel, running
 from tests.rules.server import Stage, check, diagnosed, server
 
 LINEAR = [Stage(running=n, step_ms=2.1 + 0.72 * n) for n in (1, 8, 16, 32)]
@@ -50,3 +51,28 @@ def test_no_finding_under_a_tenth_of_the_load():
         server([Stage(running=n, step_ms=5 + 0.02 * n) for n in (1, 8, 32)], context_length=1024)
     )
     assert diagnosis.findings == ()
+
+
+WEIGHTS = Kernel(name=NVJET, busy_ms=4.0)
+
+
+def test_suspected_where_every_layer_launches_a_kernel_for_each_request():
+    alone = Kernel(name=COPY, busy_ms=2.0, per_step=32 * 16, grid=(1, 1, 1))
+    answer = check("K403", running(WEIGHTS, alone, batch=16, step_ms=6.5))
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+    assert "512 launches" in answer.evidence[0].text
+    assert answer.gain.low < answer.gain.tok_s < answer.gain.high
+
+
+def test_it_counts_at_the_load_what_a_trace_shows_at_a_smaller_batch():
+    alone = Kernel(name=COPY, busy_ms=0.45, per_step=32 * 16, grid=(1, 1, 1))
+    traced = running(WEIGHTS, alone, batch=16, step_ms=8.0, measured_at=64)
+    assert isinstance(check("K403", traced), Fired)
+    assert not isinstance(check("K403", running(WEIGHTS, alone, batch=16, step_ms=6.5)), Fired)
+
+
+def test_nearest_rival_kernels_of_a_layer_are_not_launched_for_each_request():
+    for batch, launches in ((4, 32 * 4), (16, 32), (16, 32 * 24)):
+        rows = Kernel(name=COPY, busy_ms=2.0, per_step=launches)
+        assert not isinstance(check("K403", running(WEIGHTS, rows, batch=batch, step_ms=6.5)), Fired)

@@ -43,6 +43,29 @@ def test_the_share_of_unowned_framework_kernels_decides(busy_ms, kind):
     assert isinstance(check("K404", running(WEIGHTS, Kernel(name=COPY, busy_ms=busy_ms))), kind)
 
 
+MUL = COPY.replace("direct_copy", "MulFunctor")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kind"),
+    [
+        (Kernel(name=COPY, busy_ms=0.3, per_step=32), Kernel(name=MUL, busy_ms=0.1, per_step=32), Fired),
+        (Kernel(name=COPY, busy_ms=0.1, per_step=32), Kernel(name=MUL, busy_ms=0.1, per_step=32), Clear),
+        (Kernel(name=COPY, busy_ms=0.3, per_step=2), Kernel(name=MUL, busy_ms=0.1, per_step=2), Clear),
+        (Kernel(name=COPY, busy_ms=0.3, per_step=32), Kernel(name=COPY, busy_ms=0.1, per_step=32), Clear),
+    ],
+)
+def test_a_smaller_share_counts_where_several_kinds_run_in_each_of_32_layers(first, second, kind):
+    assert isinstance(check("K404", running(WEIGHTS, first, second)), kind)
+
+
+def test_nearest_rival_a_kernel_launched_for_each_request_is_clear():
+    alone = Kernel(name=COPY, busy_ms=1.8, per_step=32 * 16)
+    answer = check("K404", running(WEIGHTS, alone, batch=16))
+    assert isinstance(answer, Clear)
+    assert "K403" in answer.reason
+
+
 @pytest.mark.parametrize(("busy_ms", "kind"), [(0.25, Clear), (0.35, Fired)])
 def test_the_share_of_the_part_decides(busy_ms, kind):
     assert isinstance(check("K404", running(WEIGHTS, _attention(busy_ms), step_ms=3.1)), kind)

@@ -40,6 +40,14 @@ def test_nearest_rival_some_wide_products_may_be_one_part_alone(wide_ms, kind):
     assert isinstance(check("K405", running(*rows)), kind)
 
 
+def test_nearest_rival_wide_products_beside_narrow_ones_that_cover_all_weights_are_not_the_weights():
+    # 15 GB of weights take an H200 3.1 ms at least
+    rows = Kernel(name=NVJET, busy_ms=3.6), Kernel(name=SGEMM, busy_ms=5.0)
+    answer = check("K405", running(*rows))
+    assert isinstance(answer, CannotTell)
+    assert "enough for all weights" in answer.needs
+
+
 def test_wide_products_of_attention_are_not_the_weights():
     rows = Kernel(name=NVJET, busy_ms=3.0), Kernel(name=SGEMM, busy_ms=3.0, owner="attention")
     assert isinstance(check("K405", running(*rows)), Clear)

@@ -1,4 +1,5 @@
 import msgspec
+import pytest
 
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
@@ -59,3 +60,36 @@ def test_nearest_rival_queueing_grows_with_load_and_is_clear():
 
 def test_cannot_tell_from_nothing():
     assert isinstance(check("L104", Run()), CannotTell)
+
+
+def _again(first_p99_ms: float, later_p99_ms: float):
+    levels = [
+        msgspec.structs.replace(level(1, tok_s, 4.9, 26), ttft_p99_ms=p99)
+        for tok_s, p99 in ((190, first_p99_ms), (204, later_p99_ms))
+    ]
+    return check("L104", server(STEADY, levels=levels))
+
+
+def test_suspected_when_a_first_token_came_far_later_the_first_time():
+    answer = _again(516.0, 31.5)
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+    assert answer.rivals
+
+
+@pytest.mark.parametrize(
+    ("first_ms", "later_ms"), [(160.0, 57.0), (200.0, 10.0), (500.0, 150.0), (31.0, 516.0)]
+)
+def test_ordinary_differences_of_the_slowest_first_token_are_clear(first_ms, later_ms):
+    assert isinstance(_again(first_ms, later_ms), Clear)
+
+
+@pytest.mark.parametrize(("warm_s", "kind"), [(0.0, Clear), (100.0, Fired)])
+def test_a_server_that_answered_quickly_before_was_warm(warm_s, kind):
+    """Levels of 24, 8 and 24 streams; the first at second 0, or after the others."""
+    timed = ((24, 60, warm_s), (8, 735, 20.0), (24, 92, 40.0))
+    levels = [
+        msgspec.structs.replace(level(n, 900, 9.0, ttft_ms), start_s=start_s, end_s=start_s + 15.0)
+        for n, ttft_ms, start_s in sorted(timed, key=lambda one: one[2])
+    ]
+    assert isinstance(check("L104", server(STEADY, levels=levels)), kind)

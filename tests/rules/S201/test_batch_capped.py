@@ -1,3 +1,6 @@
+import msgspec
+import pytest
+
 from stepline.evidence.load import LoadLevel
 from stepline.evidence.origin import Origin
 from stepline.findings.outcome import CannotTell, Clear, Fired
@@ -87,3 +90,21 @@ def test_suspected_from_a_benchmark_alone_when_requests_plainly_queue():
     assert isinstance(answer, Fired)
     assert answer.status == "suspected"
     assert any("S202" in rival.rival for rival in answer.rivals)
+
+
+def test_nearest_rival_requests_that_wait_nowhere_in_the_engine_are_held_by_no_cap():
+    client = msgspec.structs.replace(level(48, 1900, 8.1, 700), start_s=0.0, end_s=5.0)
+    answer = check("S201", server([Stage(running=40, step_ms=8.0, queued=0)], levels=[client]))
+    assert isinstance(answer, Clear)
+    assert "none waits in the engine" in answer.reason
+    waiting = server([Stage(running=40, step_ms=8.0, queued=8)], levels=[client])
+    assert isinstance(check("S201", waiting), Fired)
+
+
+def test_no_prompt_is_promised_in_less_than_its_floor():
+    """At 1,540 tok/s 8 streams leave 1.7 ms a request beside steps of 5.1 ms, where a prompt needs 4.1."""
+    client = msgspec.structs.replace(level(64, 1540, 5.2, 4945), start_s=0.0, end_s=5.0)
+    gain = check("S201", server([CAPPED], levels=[client], max_running=8)).gain
+    assert pytest.approx(9000, rel=0.01) == 1000 * 64 * 128 / (64 * 4.1 + 127 * 5.1)
+    assert gain.tok_s < 9000
+    assert gain.low < gain.tok_s < gain.high

@@ -1,3 +1,6 @@
+import msgspec
+import pytest
+
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.server import Stage, check, level, server
 
@@ -40,3 +43,25 @@ def test_a_full_pool_without_a_queue_is_clear():
 def test_cannot_tell_without_pool_use():
     run = server([Stage(running=8, step_ms=5.1, queued=56, pool_usage=None)], max_running=8)
     assert isinstance(check("S202", run), CannotTell)
+
+
+def _full(running: int, offered: int, tok_s: float):
+    """A full pool at so many of the streams, in steps of 18 ms."""
+    stage = Stage(running=running, step_ms=18.0, queued=offered - running, pool_usage=0.98, lines=9)
+    client = msgspec.structs.replace(level(offered, tok_s, 18.5, 900), start_s=0.0, end_s=9.0)
+    return check("S202", server([stage], levels=[client], max_running=256, kv_capacity_tokens=12000))
+
+
+def test_only_suspected_where_the_slow_end_of_the_gain_is_under_a_tenth():
+    assert _full(30, 64, 1500.0).status == "confirmed"
+    nearly_all = _full(86, 100, 3600.0)
+    assert isinstance(nearly_all, Fired)
+    assert nearly_all.gain.low < 3600 / 0.9 < nearly_all.gain.tok_s
+    assert nearly_all.status == "suspected"
+
+
+@pytest.mark.parametrize("tok_s", [1500.0, 1620.0, 1660.0])
+def test_the_ends_of_the_gain_hold_its_middle(tok_s):
+    """However little the rate leaves a request beside its steps: 5.7, 1.9 and 0.7 ms, where its prompt needs 4.1."""
+    gain = _full(30, 64, tok_s).gain
+    assert gain.low <= gain.tok_s <= gain.high

@@ -110,3 +110,36 @@ def test_nothing_is_concluded_where_a_trace_shows_what_stretches_prompts_too(ran
     answer = check("S204", traced, tp=2)
     assert isinstance(answer, CannotTell)
     assert cause in answer.needs
+
+
+def _crowded(
+    budget: int = 64, *, queued: int = 9, pool: float = 0.04, mode: str | None = "full", **facts: object
+):
+    """16 of 25 requests run in steps of 18.8 ms, each with prompts of 256 tokens."""
+    stage = Stage(
+        running=16, step_ms=18.8, lines=9, queued=queued, pool_usage=pool, gpu_busy=0.99, graph=None
+    )
+    facts |= {"chunked_prefill_tokens": budget} | ({} if mode is None else {"graph_mode": mode})
+    return check("S204", server([stage], levels=[level(25, 800, 19.0, 700)], **facts))
+
+
+def test_suspected_when_requests_wait_for_room_in_small_forwards():
+    answer = _crowded()
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+    assert "64 tokens" in answer.headline
+    assert answer.gain.low < answer.gain.tok_s < answer.gain.high
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"budget": 512},  # a whole prompt fits beside the answers
+        {"queued": 2},
+        {"pool": 0.97},
+        {"mode": None},  # prompts have forwards of their own
+        {"max_running": 16},
+    ],
+)
+def test_nearest_rivals_hold_requests_back_for_another_reason(other):
+    assert not isinstance(_crowded(**other), Fired)

@@ -1,10 +1,13 @@
 import msgspec
+import pytest
 
 from stepline.evidence.load import LoadLevel
 from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
+from stepline.evidence.scheduler import DecodeReport
 from stepline.model.levels import offered_levels
+from stepline.model.timeline import plateaus
 from tests.rules.server import Stage, level, picture, server
 
 
@@ -78,3 +81,24 @@ def test_routes_that_differ_are_doubted():
 def test_a_log_without_queue_matches_the_only_level():
     run = server([Stage(running=8, step_ms=286, queued=None)], levels=[_level(concurrency=16, tok_s=28)])
     assert picture(msgspec.structs.replace(run)).levels[0].running.running == 8
+
+
+@pytest.mark.parametrize(
+    ("instrument", "route"), [("interval", "scheduler log"), ("window", "rate × time per token")]
+)
+def test_lines_over_ten_seconds_cover_those_before_them(instrument, route):
+    """Two lines of a level of 22 s, ten seconds apart, that count 51 and 47 of its 64 requests."""
+    lines = tuple(
+        DecodeReport(
+            seq=seq,
+            origin=Origin("server.log", seq),
+            time_s=10.0 * seq,
+            running=24,
+            queued=queued,
+            instrument=instrument,
+        )
+        for seq, queued in ((1, 27), (2, 23))
+    )
+    client = msgspec.structs.replace(level(64, 2989, 6.0, 1960), start_s=0.0, end_s=22.0)
+    run = Run(decodes=lines, levels=(client,))
+    assert offered_levels(run, plateaus(run))[0].running.route == route

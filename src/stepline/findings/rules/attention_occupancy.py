@@ -46,7 +46,7 @@ from stepline.model.context_law import AtMost, SlowCache, cache_at_load, cache_a
 from stepline.model.excess import ABOVE_ROOFLINE
 from stepline.model.kernel_paths import component_floor_ms
 from stepline.model.picture import Picture
-from stepline.model.predict import traced_batch_step, with_step
+from stepline.model.predict import traced_batch_step, with_decode_work
 from stepline.model.traced import WORTH_SHARE
 
 
@@ -72,7 +72,7 @@ def _from_trace(picture: Picture) -> Fired | None:
     if step is not None:
         rest = step.measured_ms - took_ms
         gain = gain_from(
-            with_step(
+            with_decode_work(
                 picture,
                 rest + ABOVE_ROOFLINE * floor_ms / 2,
                 rest + floor_ms,
@@ -149,7 +149,7 @@ def _fired(picture: Picture, cache: SlowCache) -> Fired:
     gain = None
     if step is not None and step.running == law.running:
         gain = gain_from(
-            with_step(
+            with_decode_work(
                 picture,
                 min(step.measured_ms, sound_ms),
                 min(step.measured_ms, 0.8 * sound_ms),

@@ -14,7 +14,7 @@ Evidence needed:
 How it decides:
     Offered exceeds running by over 15 %, the running batch stands at the cap, and the KV pool has room. Confirmed
     when the cap is known from the engine and the pool use is known; suspected when one of them is not. A batch that
-    varies from line to line while requests wait is held by no cap.
+    varies from line to line while requests wait is held by no cap, nor is one beside which the engine has none waiting.
 
 What would prove it wrong:
     With the cap raised the running batch stays where it is.
@@ -77,6 +77,11 @@ def check(picture: Picture) -> Outcome:
         return CannotTell(
             f"why {limit.running:.3g} of {limit.offered:g} run: neither queue nor cap is shown",
             "read max_running_requests in /server_info and #queue-req in the log",
+        )
+    if limit.waiting == 0 and limit.cap is None:
+        return Clear(
+            f"{limit.running:.3g} of {limit.offered:g} offered requests run and none waits in the engine: "
+            "a cap makes them wait there"
         )
     if limit.cap is not None and limit.running < limit.cap - 1:
         return Clear(

@@ -125,9 +125,9 @@ def _gain(picture: Picture, comm: Communication, floor_ms: float) -> Gain | None
     step, traced = picture.step, picture.traced
     if step is None or traced is None:
         return None
-    least, most = saved_at_load(picture, traced, comm.moving_ms - floor_ms)
+    least, most = saved_at_load(picture, traced, comm.moving_ms - floor_ms, all_growth=True)
     beside_own = traced.step_ms - max(rank.own_ms for rank in comm.ranks)
-    _, all_of_it = saved_at_load(picture, traced, max(comm.moving_ms, beside_own))
+    _, all_of_it = saved_at_load(picture, traced, max(comm.moving_ms, beside_own), all_growth=True)
     return gain_from(
         with_exchange(
             picture,

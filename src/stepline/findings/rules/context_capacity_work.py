@@ -14,9 +14,11 @@ Evidence needed:
 
 How it decides:
     Confirmed when a trace shows at least a quarter of the step's GPU time in chains of kernels whose extents are the
-    configured context (or its compressed, page-rounded part). From a law alone suspected: the per-request part is most
-    of the step and over three times the roofline's slope (or longer than reading all memory), and the configured
-    context is at least 8 times the live one; a line in N at one context fits K403 and K404 alike.
+    configured context (or its compressed, page-rounded part); suspected when it shows less at a smaller batch than the
+    load's, whose sequences each have such work, which comes to a quarter of the load's step. From a law alone
+    suspected: the per-request part is most of the step and over three times the roofline's slope (or longer than
+    reading all memory), and the configured context is at least 8 times the live one; a line in N at one context fits
+    K403 and K404 alike.
 
 What would prove it wrong:
     With the configured context lowered, the step stays.
@@ -49,8 +51,8 @@ from stepline.model.context_law import cache_at_load
 from stepline.model.excess import PerRequestCost, capacity_explains, per_request_cost
 from stepline.model.limits import enough_context
 from stepline.model.picture import Picture
-from stepline.model.predict import without_excess
-from stepline.model.traced import TracedStep
+from stepline.model.predict import without_excess, without_work
+from stepline.model.traced import CAPACITY_SHARE, TracedStep
 
 TRACE_ATTRIBUTED = 0.8
 """Share of a step's GPU time in named components from which a trace that shows no such work speaks against it."""
@@ -63,6 +65,9 @@ def check(picture: Picture) -> Outcome:
         work = picture.traced.capacity_work
         if work is not None:
             return _seen(picture, picture.traced, work)
+        less = picture.traced.largest_capacity_work
+        if less is not None and _share_at_load(picture, picture.traced) >= CAPACITY_SHARE:
+            return _seen(picture, picture.traced, less)
         if configured is not None and picture.traced.group.attributed > TRACE_ATTRIBUTED:
             return Clear(
                 f"no kernel of the decode step in {picture.traced.file} is sized by {configured:,} tokens"
@@ -84,12 +89,22 @@ def check(picture: Picture) -> Outcome:
     return _fired(picture, cost, configured, live.tokens)
 
 
+def _share_at_load(picture: Picture, traced: TracedStep) -> float:
+    """Share of the load's step in work that the trace shows at a smaller batch; 0 where that cannot be told."""
+    step = picture.step
+    if step is None or step.upper_bound or traced.group.batch is None or step.running < traced.group.batch:
+        return 0.0
+    return (traced.capacity_ms_at(step.running) or 0.0) / step.measured_ms
+
+
 def _seen(picture: Picture, traced: TracedStep, work: ContextWork) -> Fired:
     """The trace shows kernels whose extents are the configured context."""
-    group = traced.group
+    group, confirmed = traced.group, traced.capacity_work is not None
     share = work.busy_ms / group.busy_ms
     cost = per_request_cost(picture)
     gain = None if cost is None else gain_from(without_excess(picture, cost))
+    if not confirmed and picture.step is not None:
+        gain = gain_from(without_work(picture, _share_at_load(picture, traced) * picture.step.measured_ms))
     per = (
         ""
         if work.per_chain_per_request_ms is None
@@ -117,9 +132,10 @@ def _seen(picture: Picture, traced: TracedStep, work: ContextWork) -> Fired:
         evidence.append(
             Observation(f"configured for {lower:,} tokens the step's GPU work would take {units.ms(after)}")
         )
+    told = share if confirmed else _share_at_load(picture, traced)
     return Fired(
-        status="confirmed",
-        headline=f"{units.percent(share)} of a decode step works over the configured {work.context_tokens:,} tokens",
+        status="confirmed" if confirmed else "suspected",
+        headline=f"{units.percent(told)} of a decode step works over the configured {work.context_tokens:,} tokens",
         evidence=tuple(evidence),
         recoverable_tok_s=recovered(picture.rate_tok_s, gain),
         gain=gain,

@@ -59,7 +59,7 @@ from stepline.model.host import (
 from stepline.model.law import LawPoint, fit
 from stepline.model.picture import Picture
 from stepline.model.points import point_at
-from stepline.model.predict import with_launches, with_other_cost
+from stepline.model.predict import step_on_law, with_clean_step, with_other_cost
 from stepline.model.repeats import prompt_floor_ms
 
 JUMP = 1.1
@@ -75,7 +75,8 @@ def check(picture: Picture) -> Outcome:
     law = law_or_none(picture.law)
     if law is not None and law.eager:
         worst = max(law.eager, key=lambda point: point.running)
-        ratio = worst.step_ms / law.step_ms(worst.running)
+        covered_ms = step_on_law(picture, law, worst.running)
+        ratio = worst.step_ms / covered_ms
         busy = gpu_busy(picture)
         if busy is not None and 1 - busy.share < GPU_IDLE:
             return Clear(f"{worst.running:g} run eagerly, but the GPU is {units.percent(busy.share)} busy")
@@ -83,7 +84,7 @@ def check(picture: Picture) -> Outcome:
             return Clear(
                 f"{worst.running:g} run eagerly at {units.times(ratio)} the covered law: no cost worth naming"
             )
-        return _measured(picture, worst, law.step_ms(worst.running))
+        return _measured(picture, worst, covered_ms)
     sizes = picture.run.server.decode_graph_sizes
     if graph_use(picture).setting is False:
         return Clear("decode graphs are off altogether: H302 accounts for that")
@@ -132,9 +133,8 @@ def _by_sizes(picture: Picture, largest: int, running: float) -> Fired | None:
     busy = gpu_busy(picture)
     if law is None or eager is None or busy is None or 1 - busy.share < GPU_IDLE:
         return None
-    if eager.step_ms < JUMP * law.step_ms(eager.running):
-        return None
-    return _measured(picture, eager, law.step_ms(eager.running))
+    covered_ms = step_on_law(picture, law, eager.running)
+    return None if eager.step_ms < JUMP * covered_ms else _measured(picture, eager, covered_ms)
 
 
 def _covering(picture: Picture, running: float) -> float:
@@ -187,10 +187,8 @@ def _beside_prompts(picture: Picture, tokens: float, largest: int) -> Fired | No
 
 
 def _measured(picture: Picture, eager: LawPoint, covered_ms: float) -> Fired:
-    prediction = with_launches(
-        picture, covered_ms, 0.9 * covered_ms, 1.3 * covered_ms, "the covered step law", prompts_too=False
-    )
-    gain = gain_from(prediction)
+    slow_ms = max(covered_ms, min(eager.step_ms, 1.3 * covered_ms))
+    gain = gain_from(with_clean_step(picture, covered_ms, 0.9 * covered_ms, slow_ms, "the covered step law"))
     busy = gpu_busy(picture)
     ruled = [
         RuledOut("K403 linear-step", "steps with graphs lie on the covered law; only those without jump")

@@ -11,7 +11,8 @@ Evidence needed:
 
 How it decides:
     Offered exceeds running by over 15 % and the pool is at least 90 % full, or holds no further request of the load's
-    mean length. Confirmed when the engine shows queue and pool use; suspected when only arithmetic says so.
+    mean length. Confirmed when the engine shows queue and pool use, and even the slow end of the gain is a tenth of the
+    load's time; suspected when only arithmetic says so, or when a somewhat larger batch may gain less.
 
 What would prove it wrong:
     With a larger pool (or shorter outputs) the running batch stays.
@@ -38,6 +39,7 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
+from stepline.model.host import WORTH
 from stepline.model.limits import POOL_FULL, RunningLimit, running_limit
 from stepline.model.picture import Picture
 from stepline.model.predict import with_larger_batch
@@ -78,8 +80,10 @@ def _fired(picture: Picture, limit: RunningLimit) -> Fired:
     seen = limit.pool_usage is not None and limit.pool_usage >= POOL_FULL and bool(limit.waiting)
     name = "S201 batch-capped"
     below_cap = limit.cap is not None and limit.running < limit.cap - 1
+    rate = picture.rate_tok_s
+    costs = gain is None or rate is None or rate <= (1 - WORTH) * gain.low
     return Fired(
-        status="confirmed" if seen and below_cap else "suspected",
+        status="confirmed" if seen and below_cap and costs else "suspected",
         headline=f"the KV pool holds {limit.running:g} of {offered:g} offered requests",
         evidence=tuple(evidence),
         recoverable_tok_s=recovered(picture.rate_tok_s, gain),

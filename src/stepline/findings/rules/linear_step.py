@@ -11,8 +11,10 @@ Evidence needed:
     A step law over at least two batches, and the roofline's slope (model, GPU, live context). To confirm: a trace.
 
 How it decides:
-    The per-request part is most of the step and over twice the roofline's slope. When the configured context far
-    exceeds the live one, K401 explains the same line and goes first; K403 is then its rival.
+    The per-request part is most of the step and over three times the roofline's slope. When the configured context far
+    exceeds the live one, K401 explains the same line and goes first; K403 is then its rival. From a trace: kernels that
+    every layer launches once for each of eight or more requests take at least 10 % of the step at the load, to which
+    they grow with the batch. Suspected either way.
 
 What would prove it wrong:
     A sweep of batches in which the step stays flat, or a slope that the KV reads of the true context explain.
@@ -42,26 +44,65 @@ from stepline.findings.outcome import (
 from stepline.findings.roofline_excess import roofline_excess
 from stepline.model.context_law import cache_at_load
 from stepline.model.excess import PerRequestCost, capacity_explains
+from stepline.model.kernel_paths import one_by_one
 from stepline.model.law import StepLaw
 from stepline.model.picture import Picture
-from stepline.model.predict import without_excess
+from stepline.model.predict import without_excess, without_work
+from stepline.model.traced import WORTH_SHARE
 
 
 def check(picture: Picture) -> Outcome:
     """Decide whether the step grows with the batch beyond the roofline."""
     excess = roofline_excess(picture)
+    cache = cache_at_load(picture)
+    if isinstance(excess, tuple) and cache is not None and cache.matters:
+        return Clear("the cost follows the live context: K402 accounts for it")
+    seen = _one_by_one(picture)
+    if seen is not None and (not isinstance(excess, tuple) or capacity_explains(picture)):
+        return seen
     if not isinstance(excess, tuple):
         return excess
     law, cost = excess
-    cache = cache_at_load(picture)
-    if cache is not None and cache.matters:
-        return Clear("the cost follows the live context: K402 accounts for it")
     if capacity_explains(picture):
         return CannotTell(
             "what the per-request cost follows: a line in N at one context fits K401, K403 and K404 alike",
             "a short trace, a sweep of live context, or an A/B of the configured context",
         )
     return _fired(picture, law, cost)
+
+
+def _one_by_one(picture: Picture) -> Fired | None:
+    """Kernels launched for one request after the other, and their cost at the load; None where no trace has them."""
+    traced, step = picture.traced, picture.step
+    rows = () if traced is None else one_by_one(picture, traced.group)
+    if traced is None or traced.group.batch is None or not rows:
+        return None
+    now_ms, batch = sum(kernel.busy_ms for kernel in rows), traced.group.batch
+    cost_ms, step_ms, running = now_ms, traced.step_ms, float(batch)
+    gain = None
+    if step is not None and step.running >= batch and not step.upper_bound:
+        running, step_ms = step.running, step.measured_ms
+        cost_ms = now_ms * running / batch
+        gain = gain_from(without_work(picture, cost_ms))
+    if cost_ms < WORTH_SHARE * step_ms:
+        return None
+    return Fired(
+        status="suspected",
+        headline=f"a kernel is launched for one request after the other: {units.percent(cost_ms / step_ms)} of a step "
+        f"at {running:g} running",
+        evidence=(
+            Observation(
+                f"{rows[0].per_step:,.0f} launches a step at {batch} running, {units.ms(now_ms)} of "
+                f"{units.ms(traced.step_ms)}: `{rows[0].name[:60]}` [{traced.file}]"
+            ),
+        ),
+        recoverable_tok_s=recovered(picture.rate_tok_s, gain),
+        gain=gain,
+        ruled_out=(RuledOut("H301 host-bound", f"these kernels take {units.ms(now_ms)} of GPU time"),),
+        rivals=(Rival("K404 kernel-fallback", "operators or stacks: which part of the model launches it"),),
+        tries=(Try("another backend for the part of the model that launches it", "a restart"),),
+        proof=Proof("stepline trace on a capture at each of two batches", 10.0),
+    )
 
 
 def _fired(picture: Picture, law: StepLaw, cost: PerRequestCost) -> Fired:

@@ -16,7 +16,9 @@ How it decides:
     GPU idles meanwhile, the host is the cause (H301) and this rule is clear; so it is where requests thrown out of the
     pool are computed again for half of that time (S203). At a low clock the floor is longer (P601). Where a trace shows
     that steps are slow by what stretches prompts too (C501, C502, K405) nothing is concluded. A prompt in chunks counts
-    whole: how it was cut may be the fault.
+    whole: how it was cut may be the fault. Where engines compute prompts and answers in one forward (vLLM), suspected
+    too when a tenth of the requests wait though cap and pool have room for them, a forward has room for less than one
+    prompt beside the answers, and what it has room for needs less than half of the step.
 
 What would prove it wrong:
     The same load with prompts one token long shows the same pauses.
@@ -37,11 +39,13 @@ from stepline.findings.outcome import (
     CannotTell,
     Clear,
     Fired,
+    Gain,
     Observation,
     Outcome,
     Proof,
     Rival,
     Rule,
+    RuledOut,
     Try,
     recovered,
 )
@@ -49,9 +53,10 @@ from stepline.model.clocks import clocks
 from stepline.model.closed_loop import ClosedLoop
 from stepline.model.floor_prefill import prefill_floor_ms
 from stepline.model.host import GPU_IDLE, WORTH, gpu_busy
+from stepline.model.limits import running_limit
 from stepline.model.picture import Load, Picture
-from stepline.model.predict import with_other_cost
-from stepline.model.repeats import repeated_by_loop
+from stepline.model.predict import with_larger_batch, with_other_cost
+from stepline.model.repeats import prompt_floor_ms, repeated_by_loop
 from stepline.model.stretched import stretches_prompts
 
 PREFILL_OVER_FLOOR = 2.0
@@ -95,6 +100,9 @@ def check(picture: Picture) -> Outcome:
             "time beside decode steps: client rate, output and prompt length",
             "save log, /metrics, client results and GPU samples under load",
         )
+    crowded = _no_room_in_forwards(picture)
+    if crowded is not None:
+        return crowded
     other = 1 - loop.decode_share
     if other < WORTH:
         return Clear(f"only {units.percent(other)} of the time is spent beside decode steps")
@@ -160,6 +168,87 @@ def check(picture: Picture) -> Outcome:
             ),
         ),
         proof=Proof("add a short profiler trace without stacks to the folder", 10.0),
+    )
+
+
+MANY = 8192.0
+"""Tokens of a forward that products bind on any GPU: what one token takes beside others, weights read once for all."""
+LITTLE = 0.5
+"""Floor of a forward's prompt tokens over its step below which reading the weights is what it takes: a forward with
+several times as many would be hardly longer."""
+
+
+def _no_room_in_forwards(picture: Picture) -> Fired | None:
+    """Requests that wait because forwards take few tokens beside the answers; None where something else holds them."""
+    limit, step, load, server = running_limit(picture), picture.step, picture.load, picture.run.server
+    budget = server.chunked_prefill_tokens
+    # Only engines that put prompts and answers into one forward tell how their graphs run.
+    if server.graph_mode is None or budget is None or limit is None or step is None or load is None:
+        return None
+    if limit.kind != "unknown" or not limit.waiting or limit.pool_usage is None or limit.offered is None:
+        return None
+    room = budget.value - load.running / load.ranks
+    many_ms = prompt_floor_ms(picture, MANY)
+    if load.input_tokens is None or room >= load.input_tokens or many_ms is None:
+        return None
+    floor_ms = max(0.0, room) * many_ms / MANY
+    if limit.waiting < WORTH * limit.offered or floor_ms >= LITTLE * step.measured_ms:
+        return None
+    gain = _all_running(picture, load.concurrency or limit.offered)
+    return Fired(
+        status="suspected",
+        headline=f"{limit.waiting:g} requests wait for room in forwards of {budget.value:,} tokens",
+        evidence=(
+            Observation(
+                f"a forward takes {budget.value:,} tokens at most: beside {limit.running:.3g} answers {room:.0f} of "
+                f"prompts, where one has {load.input_tokens:,.0f}",
+                budget.origin,
+            ),
+            Observation(
+                f"those need {units.ms(floor_ms)} of a step of {units.ms(step.measured_ms)}: more would cost little"
+            ),
+            Observation(f"the KV pool is at most {units.percent(limit.pool_usage)} full"),
+        ),
+        recoverable_tok_s=recovered(picture.rate_tok_s, gain),
+        gain=gain,
+        ruled_out=(
+            RuledOut("S202 kv-capacity-bound", f"the pool is {units.percent(limit.pool_usage)} full"),
+            *(
+                ()
+                if limit.cap is None
+                else (
+                    RuledOut("S201 batch-capped", f"{limit.running:g} run, below the cap of {limit.cap:g}"),
+                )
+            ),
+        ),
+        rivals=() if limit.cap is not None else (Rival("S201 batch-capped", "the cap in force"),),
+        tries=(
+            Try(
+                "let a forward take more tokens (--max-num-batched-tokens, --chunked-prefill-size)",
+                "a restart; steps that hold prompts take longer",
+            ),
+        ),
+        proof=Proof("stepline compare BEFORE AFTER, recorded with either size", 60.0),
+    )
+
+
+def _all_running(picture: Picture, offered: float) -> Gain | None:
+    """All that are offered in steps as long as now; at the slow end half of that, at the fast one in ordinary steps.
+
+    Steps that each hold a piece of a prompt read further experts for it, so ordinary ones may be shorter.
+    """
+    rate, plain = picture.rate_tok_s, with_larger_batch(picture, offered)
+    step, floors = picture.step, picture.floors
+    if rate is None or plain is None or step is None:
+        return gain_from(plain)
+    typical = None if floors is None else floors.typical
+    sooner = 1.0 if typical is None else max(1.0, step.measured_ms / typical.ms)
+    middle = max(rate, plain.tok_s)
+    return Gain(
+        tok_s=middle,
+        low=(rate + middle) / 2,
+        high=max(middle, plain.high) * sooner,
+        binds_next=plain.binds_next,
     )
 
 

@@ -13,8 +13,10 @@ Evidence needed:
 How it decides:
     Confirmed when kernels that multiply in fp32 or tf32 take at least half of all matrix time and 10 % of the step,
     while the checkpoint's weights have under 24 bits on average. Less than half can be attention or a router computed
-    operator by operator (K404), so it is left open. No counter is needed: kernels name their type. An A/B in which
-    32 bits are 10 % faster or more confirms it too: the 16-bit kernels that were chosen are the fault.
+    operator by operator (K404), so it is left open; so are wide products beside narrow ones that alone take as long as
+    reading all weights must: those multiply the weights, and the wide ones something else (K401, K404). No counter is
+    needed: kernels name their type. An A/B in which 32 bits are 10 % faster or more confirms it too: the 16-bit kernels
+    that were chosen are the fault.
 
 What would prove it wrong:
     The same kernels after the type was set, or a config.json that is not the served one.
@@ -41,7 +43,13 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.kernel_paths import WIDE_BITS, WideProducts, weight_bits, wide_products
+from stepline.model.kernel_paths import (
+    WIDE_BITS,
+    WideProducts,
+    weight_bits,
+    weights_floor_ms,
+    wide_products,
+)
 from stepline.model.picture import Picture
 from stepline.model.predict import saved_at_load, with_exchange
 from stepline.model.traced import WORTH_SHARE, TracedStep
@@ -76,6 +84,13 @@ def check(picture: Picture) -> Outcome:
     if wide.wide_ms < MOST * wide.matrices_ms:
         return CannotTell(
             f"for what {units.percent(share)} of the step multiplies in 32 bits, as other products do not",
+            "take a trace with shapes of steps without graphs (--disable-cuda-graph, --enforce-eager)",
+        )
+    least_ms = weights_floor_ms(picture, traced.group.batch)
+    if least_ms is not None and wide.narrow_ms >= least_ms:
+        return CannotTell(
+            f"what {units.percent(share)} of the step multiplies in 32 bits: the other products take "
+            f"{units.ms(wide.narrow_ms)}, enough for all weights ({units.ms(least_ms)})",
             "take a trace with shapes of steps without graphs (--disable-cuda-graph, --enforce-eager)",
         )
     return _fired(picture, traced, wide, bits)

@@ -60,6 +60,13 @@ class Scheduler:
         self.used += tokens
         self.cache.shrink(self.free)
 
+    def grow(self, made: Made) -> None:
+        """Give requests room for the tokens that a step made of them."""
+        for request, tokens in made:
+            request.held += tokens
+            self.used += tokens
+        self.cache.shrink(self.free)
+
     def release(self, request: Request) -> None:
         """Take back a request's room."""
         self.used -= request.held

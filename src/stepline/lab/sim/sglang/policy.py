@@ -127,8 +127,7 @@ class SglangScheduler(Scheduler):
         end_s, batch = now + cost.wall_s, len(self.running)
         made: Made = []
         finished = [request for request in list(self.running) if self.emit(request, end_s, made)]
-        for request, tokens in made:
-            self.hold(request, tokens)
+        self.grow(made)
         self.finish(finished)
         if not retracted:
             self.ratio = max(self._ratio_least, self.ratio - self._ratio_fall)

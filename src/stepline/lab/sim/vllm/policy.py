@@ -103,8 +103,7 @@ class VllmScheduler(Scheduler):
         end_s = now + cost.wall_s
         made: Made = []
         finished = [request for request in decoding if self.emit(request, end_s, made)]
-        for request, tokens in made:
-            self.hold(request, tokens)
+        self.grow(made)
         for request, _ in parts:
             if request.held == request.wanted and self.emit(request, end_s, made, verified=False):
                 finished.append(request)
