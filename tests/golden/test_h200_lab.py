@@ -71,7 +71,7 @@ def test_what_an_observation_settles_is_confirmed(name, code, answers):
 
 
 def gains(answers) -> dict[str, float]:
-    """Promised over measured rate, for every fault whose twin was measured on that engine and GPU at as many streams."""
+    """Promised over measured rate, for every fault whose twin was measured on that engine at as many streams."""
     ratios = {}
     for case in CASES:
         twin = answers.get(case.parent / (truth(case)["twin"] or "none"))

@@ -195,16 +195,24 @@ def _profile(
     open_cause = any(finding.status == "suspected" for finding in in_step)
     if not (open_cause or (_slow(picture) and not any(f.status == "confirmed" for f in diagnosis.findings))):
         return None
-    return _profiled(limits, round(picture.load.running), picture.step.measured_ms)
+    pool = picture.run.server.kv_capacity_tokens
+    return _profiled(
+        limits,
+        round(picture.load.running),
+        picture.step.measured_ms,
+        math.inf if pool is None else pool.value,
+    )
 
 
-def _profiled(limits: Limits, running: int, step_ms: float) -> Experiment:
-    """All streams answer until the trace is written: a prompt inside it would be traced in place of decode steps."""
+def _profiled(limits: Limits, running: int, step_ms: float, pool_tokens: float = math.inf) -> Experiment:
+    """All streams answer until the trace is written: a prompt inside it would be traced in place of decode steps.
+
+    Where the pool cannot hold them all for so long they end sooner: most would wait, and a smaller batch be traced.
+    """
     seconds = TRACE_S + 4 * TRACE_STEPS * step_ms / 1000
     prompt = fitted(limits, limits.input_tokens)
-    room = (
-        math.inf if limits.context_tokens is None else limits.context_tokens - prompt - limits.output_tokens
-    )
+    longest = math.inf if limits.context_tokens is None else limits.context_tokens
+    room = min(longest, pool_tokens / max(1, running)) - prompt - limits.output_tokens
     return Experiment(
         kind="profile",
         concurrency=max(1, running),

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from stepline.evidence.origin import Origin, Sourced
 from stepline.findings.diagnose import diagnose
 from stepline.model.assess import assess
 from stepline.model.picture import Setup
@@ -68,6 +69,12 @@ def test_a_suspected_cause_is_traced_under_its_load():
     profile = next_experiment(picture, found, done(1, 32, 8), limits)
     assert (profile.kind, profile.concurrency) == ("profile", 32)
     assert profile.together_tokens * 25.2 / 1000 >= profile.seconds - 1, "no prompt while the trace is taken"
+    pool = msgspec.structs.replace(
+        run.server, kv_capacity_tokens=Sourced(32 * 1000, Origin("server_info.json"))
+    )
+    picture = assess(msgspec.structs.replace(run, server=pool), Setup(gpu="h200", context_length=131072))
+    small = next_experiment(picture, found, done(1, 32, 8), limits)
+    assert small.input_tokens + small.together_tokens + small.output_tokens == 1000, "all of them run at once"
 
 
 def test_without_a_profiler_another_context_decides():
