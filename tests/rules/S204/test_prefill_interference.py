@@ -122,7 +122,7 @@ def test_prompts_that_others_sent_beside_another_load_do_not_count():
 
 @pytest.mark.parametrize(("running", "answer"), [(64, Clear), (1, Fired)])
 def test_prompts_that_others_send_show_in_the_rate_of_prefills_that_lines_report(running, answer):
-    """The load's own are 5,000 tokens a second; 45,000 beside 64 streams are others', and beside one stream no matter."""
+    """The load's own are 5,000 tokens a second; 45,000 beside 64 streams are others', beside one stream no matter."""
     run = _run(2500)
     decodes = tuple(
         msgspec.structs.replace(line, prefill_tok_s=45_000.0) if line.running == running else line
