@@ -1,7 +1,10 @@
 import msgspec
 import pytest
 
+from stepline.evidence.load import LoadLevel
+from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
+from stepline.evidence.scheduler import PrefillReport
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.server import Stage, check, level, server
 
@@ -40,6 +43,31 @@ def test_fires_when_the_pool_holds_no_further_request_though_it_reads_lower():
     assert isinstance(answer, Fired)
     assert answer.status == "suspected"  # by mean lengths, which prompts in common would shorten
     assert "the KV pool is up to 80 % full" in [line.text for line in answer.evidence]
+
+
+LONG_PREFILL = PrefillReport(
+    seq=99,
+    origin=Origin("server.log", 99),
+    new_sequences=1,
+    new_tokens=8192,
+    running=29,
+    pending_tokens=583214,
+)
+CLIFF = tuple(
+    LoadLevel(origin=Origin("sweep.csv"), concurrency=n, running=n, tpot_ms=tpot_ms, pool_usage=pool)
+    for n, tpot_ms, pool in ((7, 114.0, 0.924), (8, 440.0, 0.989))
+)
+
+
+@pytest.mark.parametrize(
+    ("seen", "answer"),
+    [({}, Fired), ({"prefills": (LONG_PREFILL,)}, Clear), ({"levels": CLIFF}, Clear)],
+)
+def test_nearest_rival_a_pool_that_throws_requests_out_is_left_to_s203(seen, answer):
+    """A lost request whose prompt is computed again, or a time per token that jumps as the pool fills."""
+    run = server([msgspec.structs.replace(FULL, context=600_000, pool_usage=1.0)])
+    assert isinstance(check("S202", msgspec.structs.replace(run, **seen)), answer)
+    assert isinstance(check("S203", msgspec.structs.replace(run, **seen)), Fired) is (answer is Clear)
 
 
 def test_clear_with_room_in_the_pool():

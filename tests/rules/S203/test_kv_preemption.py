@@ -78,12 +78,16 @@ def test_suspected_by_the_closed_loop_where_prefilled_tokens_are_not_counted():
     assert isinstance(check("S204", few), Fired)
 
 
-def test_suspected_when_time_per_token_jumps_as_the_pool_fills():
-    rows = ((7, 114.0, 0.924), (8, 440.0, 0.989))
-    levels = tuple(
+def _table(*rows: tuple[int, float | None, float]):
+    return tuple(
         LoadLevel(origin=Origin("sweep.csv"), concurrency=n, running=n, tpot_ms=t, pool_usage=u)
         for n, t, u in rows
     )
+
+
+def test_suspected_when_time_per_token_jumps_as_the_pool_fills():
+    rows = ((7, 114.0, 0.924), (8, 440.0, 0.989))
+    levels = _table(*rows)
     run = msgspec.structs.replace(server([]), levels=levels)
     answer = check("S203", run)
     assert isinstance(answer, Fired)
@@ -95,6 +99,18 @@ def test_suspected_when_time_per_token_jumps_as_the_pool_fills():
     ]
     gentle = msgspec.structs.replace(levels[1], tpot_ms=130.0)
     assert not isinstance(check("S203", msgspec.structs.replace(run, levels=(levels[0], gentle))), Fired)
+
+
+def test_a_level_without_a_time_per_token_is_passed_over():
+    levels = _table((7, 114.0, 0.924), (7, None, 0.93), (8, 440.0, 0.989))
+    answer = check("S203", msgspec.structs.replace(server([]), levels=levels))
+    assert isinstance(answer, Fired)
+    assert "jumps 3.9×" in answer.headline
+
+
+def test_nearest_rival_a_jump_in_a_pool_that_was_full_before_is_not_its_filling():
+    levels = _table((7, 114.0, 0.96), (8, 440.0, 0.989))
+    assert not isinstance(check("S203", msgspec.structs.replace(server([]), levels=levels)), Fired)
 
 
 LONG_PREFILL = PrefillReport(
@@ -118,6 +134,16 @@ def test_nearest_rival_more_pending_than_the_lost_request_held_are_new_prompts()
     full = msgspec.structs.replace(FULL, context=200_000)
     run = msgspec.structs.replace(server([full]), prefills=(LONG_PREFILL,))
     assert isinstance(check("S203", run), CannotTell)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"seq": 0}, {"running": None}],  # before the pool was full; a line that does not count the others
+)
+def test_a_long_prefill_that_need_not_follow_a_loss_shows_none(other):
+    full = msgspec.structs.replace(FULL, context=600_000)
+    prefill = msgspec.structs.replace(LONG_PREFILL, **other)
+    assert isinstance(check("S203", msgspec.structs.replace(server([full]), prefills=(prefill,))), CannotTell)
 
 
 def test_nearest_rival_a_long_prefill_beside_a_roomy_pool_is_clear():
