@@ -27,6 +27,7 @@ def test_fires_when_the_gpu_idles_under_graphs():
     assert answer.status == "confirmed"  # 45 % idle do not fit into the 16 % beside decode steps
     assert any("S204" in ruled.rival for ruled in answer.ruled_out)
     assert any("H302" in ruled.rival for ruled in answer.ruled_out)
+    assert any("16 % of the time lies beside decode steps" in line.text for line in answer.evidence)
     assert answer.gain is not None
     assert answer.gain.low <= answer.gain.tok_s <= answer.gain.high
 
@@ -45,6 +46,16 @@ def test_nearest_rival_graphs_off_takes_the_blame_itself():
     assert isinstance(check("H301", server(_load(0.2, graph=False))), Clear)
 
 
+def test_nearest_rival_graphs_that_end_below_the_batch_take_the_blame_themselves():
+    stages = [
+        Stage(running=n, step_ms=t, gpu_busy=0.4, lines=9, graph=graph)
+        for n, t, graph in ((8, 2.7, True), (32, 9.0, False))
+    ]
+    answer = check("H301", server(stages, levels=[level(32, 3300, 9.0, 60)]))
+    assert isinstance(answer, Clear)
+    assert "H303" in answer.reason
+
+
 def test_cannot_tell_without_counters_and_says_what_the_steps_look_like():
     answer = check("H301", server(_load(None)))
     assert isinstance(answer, CannotTell)
@@ -56,6 +67,12 @@ def test_confirmed_by_gpu_work_shorter_than_the_unprofiled_step():
     assert isinstance(answer, Fired)
     assert answer.status == "confirmed"
     assert any("S204" in ruled.rival for ruled in answer.ruled_out)
+    assert any("works 2.00 ms of a step that takes 3.10 ms" in line.text for line in answer.evidence)
+
+
+def test_a_trace_at_a_batch_that_was_not_measured_is_no_evidence_of_idle_time():
+    run = server(_load(0.55), levels=CLOSED_LOOP)
+    assert check("H301", with_trace(run, batch=5, busy_ms=0.5)).evidence == check("H301", run).evidence
 
 
 def test_a_busy_decode_step_in_the_trace_leaves_the_idle_time_to_prefill():

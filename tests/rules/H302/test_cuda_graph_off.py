@@ -107,6 +107,24 @@ def test_evidence_names_counter_lines_setting_and_floor():
     assert not any("by setting" in text for text in by_lines)
 
 
+def test_the_setting_is_cited_from_where_it_was_read():
+    answer = check("H302", server(_eager(0.2), decode_graphs=False))
+    cited = [line.origin for line in answer.evidence if "switched off by setting" in line.text]
+    assert cited == [Origin("server_info.json", None, "decode_graphs")]
+
+
+def test_where_the_gpu_hardly_works_in_a_step_its_floor_bounds_the_gain():
+    """A GPU that is busy 2 % of a 26.3 ms step for one stream would read all weights in half a millisecond."""
+    stages = [Stage(running=1, step_ms=26.3, graph=False, gpu_busy=0.02, lines=9)]
+    with_floor, without = (check("H302", server(stages), gpu=gpu).gain for gpu in ("h200", None))
+    assert with_floor.low < with_floor.tok_s <= with_floor.high
+    assert with_floor.high == pytest.approx(
+        4.8e12 / 15.0e9, rel=0.02
+    )  # the memory's rate over the weights read
+    assert without.tok_s == pytest.approx(1000 / (0.02 * 26.3))
+    assert without.low < without.tok_s < without.high
+
+
 def test_without_counters_the_rival_stays_open():
     answer = check("H302", server(_eager(None)))
     assert any("K404" in rival.rival for rival in answer.rivals)

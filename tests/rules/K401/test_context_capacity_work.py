@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from stepline.findings.outcome import CannotTell, Clear, Fired
@@ -12,6 +13,29 @@ def test_suspected_when_the_line_is_beyond_the_floor_and_the_configured_context_
     assert isinstance(answer, Fired)
     assert answer.status == "suspected"  # K403 and K404 fit the same line
     assert {rival.rival.split()[0] for rival in answer.rivals} == {"K403", "K404"}
+    # 320 tokens of 131 kB each at 4.8 TB/s
+    texts = [line.text for line in answer.evidence]
+    assert "under uniform routing the floor grows by 8.74 µs a request" in texts
+
+
+BEYOND_MEMORY = [Stage(running=n, step_ms=40 + 31 * n) for n in (1, 8, 16)]
+
+
+def test_what_no_memory_could_hold_needs_no_floor_to_be_suspected():
+    answer = check("K401", server(BEYOND_MEMORY, model=None, context_length=1_048_576), gpu=None)
+    assert isinstance(answer, Fired)
+    assert not any("uniform routing" in line.text for line in answer.evidence)
+
+
+def test_cannot_tell_without_the_configured_context_or_the_live_one():
+    nobody_says = check("K401", server(BEYOND_MEMORY, model=None), gpu=None)
+    assert isinstance(nobody_says, CannotTell)
+    assert nobody_says.needs == "the configured context"
+    run = server(BEYOND_MEMORY, model=None, context_length=1_048_576)
+    uncounted = tuple(msgspec.structs.replace(line, pool_tokens=None) for line in run.decodes)
+    answer = check("K401", msgspec.structs.replace(run, decodes=uncounted), gpu=None)
+    assert isinstance(answer, CannotTell)
+    assert answer.needs == "the live context"
 
 
 def test_it_takes_the_line_from_k403():
@@ -59,6 +83,9 @@ def test_confirmed_by_a_trace_whose_kernels_have_the_configured_extent():
     assert answer.status == "confirmed"
     assert answer.gain is not None
     text = " ".join(line.text for line in answer.evidence)
+    assert (
+        "26 kernels of the configured extent, 0.369 ms a layer and request" in text
+    )  # 11.8 ms of 2 layers at 16
     assert "4,097 = 1,048,576 / 256 + 1" in text
     assert "live context about 320 tokens" in text
     assert "configured for 8,192 tokens the step's GPU work would take 2." in text
@@ -70,6 +97,15 @@ def test_a_trace_confirms_it_even_without_a_law():
     answer = check("K401", run)
     assert isinstance(answer, Fired)
     assert answer.gain is None
+
+
+@pytest.mark.parametrize("batch", [16, 64])
+def test_little_of_it_in_a_trace_at_no_smaller_batch_than_the_load_s_is_clear(batch):
+    """A trace alone, and one at 64 running beside a load of 32: nothing says that the load's step has more of it."""
+    stages = [] if batch == 16 else LINEAR
+    run = server(stages, context_length=1_048_576)
+    traced = with_trace(run, batch=batch, busy_ms=13.75, context_ms=3.0, context_multiple=batch)
+    assert isinstance(check("K401", traced), Clear)
 
 
 def test_clear_by_a_well_attributed_trace_without_such_kernels():

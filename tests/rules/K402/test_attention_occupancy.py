@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from stepline.evidence.load import StepRow
+from stepline.evidence.load import LoadLevel, StepRow
 from stepline.evidence.origin import Origin
 from stepline.evidence.trace import TraceKernel
 from stepline.findings.outcome import CannotTell, Clear, Fired
@@ -59,6 +59,19 @@ def test_two_stated_rates_are_enough(rates, kind):
     assert isinstance(check("K402", msgspec.structs.replace(server([]), step_rows=rows), gpu=None), kind)
 
 
+def test_what_single_streams_show_promises_nothing_for_a_batch_of_unknown_contexts():
+    """Rates of one stream at two prompt lengths, and a log of 64 running whose lines do not count tokens."""
+    levels = tuple(
+        LoadLevel(origin=Origin("rates.csv", line), concurrency=1, tok_s=tok_s, input_tokens=tokens)
+        for line, (tok_s, tokens) in enumerate(((135.0, 1000), (47.4, 32_000)), start=2)
+    )
+    load = server([Stage(running=64, step_ms=30.0)])
+    uncounted = tuple(msgspec.structs.replace(line, pool_tokens=None) for line in load.decodes)
+    answer = check("K402", msgspec.structs.replace(load, levels=levels, decodes=uncounted))
+    assert isinstance(answer, Fired)
+    assert answer.gain is None
+
+
 def _traced(waves: float, attention_ms: float, **facts: object):
     """Eight sequences of 24,000 tokens: a step of 37 ms, so much of it in an attention kernel of so many waves."""
     kernel = TraceKernel(
@@ -83,7 +96,13 @@ def test_a_trace_confirms_a_grid_that_leaves_sms_idle():
     assert isinstance(answer, Fired)
     assert answer.status == "confirmed"
     assert "24 %" in answer.headline
+    assert any("runs 8×8 blocks" in line.text for line in answer.evidence)
     assert answer.gain is not None
+
+
+def test_a_trace_without_attention_kernels_leaves_it_to_the_contexts():
+    run = server(_contexts(0.44))
+    assert check("K402", with_trace(run, batch=8, busy_ms=5.0)) == check("K402", run)
 
 
 def test_where_prompts_share_forwards_with_answers_their_pieces_get_quicker_too():

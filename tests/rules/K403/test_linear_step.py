@@ -1,4 +1,5 @@
 import msgspec
+import pytest
 
 from stepline.evidence.load import LeverTrial
 from stepline.evidence.origin import Origin
@@ -15,6 +16,15 @@ def test_suspected_on_a_line_beyond_the_floor():
     assert answer.status == "suspected"
     assert answer.gain is not None
     assert any("H301" in ruled.rival for ruled in answer.ruled_out)
+    assert "so no batch exceeds 1,389 tok/s" in [line.text for line in answer.evidence]  # 1 / 0.72 ms
+
+
+def test_no_ceiling_is_named_where_the_line_may_as_well_be_flat():
+    """Three batches far off any straight line leave its slope open."""
+    swinging = [Stage(running=n, step_ms=t) for n, t in ((1, 4.0), (16, 24.0), (32, 24.0))]
+    answer = check("K403", server(swinging, context_length=1024))
+    assert isinstance(answer, Fired)
+    assert not any("no batch exceeds" in line.text for line in answer.evidence)
 
 
 def test_fires_without_a_floor_when_no_memory_could_hold_the_bytes():
@@ -76,3 +86,27 @@ def test_nearest_rival_kernels_of_a_layer_are_not_launched_for_each_request():
     for batch, launches in ((4, 32 * 4), (16, 32), (16, 32 * 24)):
         rows = Kernel(name=COPY, busy_ms=2.0, per_step=launches)
         assert not isinstance(check("K403", running(WEIGHTS, rows, batch=batch, step_ms=6.5)), Fired)
+
+
+ALONE = Kernel(name=COPY, busy_ms=2.0, per_step=32 * 16, grid=(1, 1, 1))
+
+
+def test_a_trace_alone_shows_it_and_promises_nothing():
+    answer = check("K403", running(WEIGHTS, ALONE, batch=16))
+    assert isinstance(answer, Fired)
+    assert "33 % of a step at 16 running" in answer.headline  # 2 of the 6 ms traced
+    assert answer.gain is None
+
+
+def test_what_a_trace_shows_at_a_larger_batch_than_the_load_s_is_told_of_the_trace():
+    answer = check("K403", running(WEIGHTS, ALONE, batch=16, step_ms=5.0, measured_at=4))
+    assert isinstance(answer, Fired)
+    assert "at 16 running" in answer.headline
+    assert answer.gain is None
+
+
+@pytest.mark.parametrize("configured", [1024, 1_048_576])
+def test_kernels_launched_for_each_request_need_no_line_whatever_the_configured_context(configured):
+    answer = check("K403", running(WEIGHTS, ALONE, batch=16, step_ms=6.5, context_length=configured))
+    assert isinstance(answer, Fired)
+    assert "launched for one request after the other" in answer.headline

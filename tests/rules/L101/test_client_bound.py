@@ -25,6 +25,7 @@ def test_fires_first_when_the_client_could_not_keep_up(overtaxed):
     answer = check("L101", run)
     assert isinstance(answer, Fired)
     assert answer.status == "confirmed"
+    assert [line.text.split(" the client")[0] for line in answer.evidence] == ["at C = 8"]
     assert diagnosed(run).findings[0].code == "L101"
 
 

@@ -13,6 +13,8 @@ STEADY = [Stage(running=1, step_ms=5.0), Stage(running=8, step_ms=5.1)]
 def test_fires_when_the_lightest_level_waits_longest():
     answer = check("L104", server(STEADY, levels=[level(1, 190, 5.0, 26800), level(8, 1450, 5.1, 60)]))
     assert isinstance(answer, Fired)
+    assert answer.status == "suspected"  # another request may have come first
+    assert answer.evidence[0].text == "first tokens took 26.8 s at C = 1, but 60.0 ms at a heavier load"
     assert answer.recoverable_tok_s is None  # it costs a benchmark, not the server
 
 
@@ -28,6 +30,15 @@ def test_two_equal_measurements_are_clear():
     assert isinstance(
         check("L104", server(STEADY, levels=[level(1, 191, 4.9, 43), level(1, 195, 4.9, 43)])), Clear
     )
+
+
+def test_the_opening_burst_of_a_level_is_no_first_reading_of_it():
+    """One that ended after 4 of 64 answers reads slower than the same level in full."""
+    whole = msgspec.structs.replace(level(64, 6500, 6.6, 270), requests=256)
+    cut = msgspec.structs.replace(whole, tok_s=1200.0, requests=4)
+    assert isinstance(check("L104", server(STEADY, levels=[cut, whole])), Clear)
+    enough = msgspec.structs.replace(cut, requests=32)
+    assert isinstance(check("L104", server(STEADY, levels=[enough, whole])), Fired)
 
 
 def test_fires_when_kernels_are_compiled_while_serving():

@@ -108,3 +108,15 @@ def test_no_prompt_is_promised_in_less_than_its_floor():
     assert pytest.approx(9000, rel=0.01) == 1000 * 64 * 128 / (64 * 4.1 + 127 * 5.1)
     assert gain.tok_s < 9000
     assert gain.low < gain.tok_s < gain.high
+
+
+def test_the_pool_binds_next_only_where_it_holds_fewer_than_are_offered():
+    """Requests of 384 tokens: 12,000 tokens of cache hold 31 of the 64 that are offered."""
+    client = msgspec.structs.replace(level(64, 1465, 5.1, 4945), start_s=0.0, end_s=5.0)
+    small, large = (
+        check("S201", server([CAPPED], levels=[client], max_running=8, kv_capacity_tokens=tokens))
+        for tokens in (12_000, 500_000)
+    )
+    assert "which holds 31 such requests" in small.gain.binds_next
+    assert "KV pool" not in large.gain.binds_next
+    assert small.gain.tok_s < large.gain.tok_s

@@ -1,6 +1,10 @@
 import msgspec
 import pytest
 
+from stepline.evidence.load import LoadLevel
+from stepline.evidence.origin import Origin
+from stepline.evidence.run import Run
+from stepline.evidence.scheduler import PrefillReport
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.server import Stage, check, level, server
 
@@ -12,6 +16,14 @@ def test_fires_confirmed_on_a_full_pool_below_the_cap():
     assert isinstance(answer, Fired)
     assert answer.status == "confirmed"
     assert any("S201" in ruled.rival for ruled in answer.ruled_out)
+
+
+def test_evidence_names_the_pool_s_use_and_where_its_size_was_read():
+    client = msgspec.structs.replace(level(64, 4000, 6.2, 1200), start_s=0.0, end_s=5.0)
+    evidence = check("S202", server([FULL], levels=[client], kv_capacity_tokens=12_000)).evidence
+    assert "the KV pool is up to 97 % full" in [line.text for line in evidence]
+    size = [line for line in evidence if "31.2 requests of this load" in line.text]
+    assert [line.origin.field for line in size] == ["kv_capacity_tokens"]
 
 
 def test_suspected_when_the_cap_is_unknown():
@@ -27,11 +39,57 @@ def test_fires_when_the_pool_holds_no_further_request_though_it_reads_lower():
         max_running=256,
         kv_capacity_tokens=11600,
     )
-    assert isinstance(check("S202", run), Fired)
+    answer = check("S202", run)
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"  # by mean lengths, which prompts in common would shorten
+    assert "the KV pool is up to 80 % full" in [line.text for line in answer.evidence]
+
+
+LONG_PREFILL = PrefillReport(
+    seq=99,
+    origin=Origin("server.log", 99),
+    new_sequences=1,
+    new_tokens=8192,
+    running=29,
+    pending_tokens=583214,
+)
+CLIFF = tuple(
+    LoadLevel(origin=Origin("sweep.csv"), concurrency=n, running=n, tpot_ms=tpot_ms, pool_usage=pool)
+    for n, tpot_ms, pool in ((7, 114.0, 0.924), (8, 440.0, 0.989))
+)
+
+
+@pytest.mark.parametrize(
+    ("seen", "answer"),
+    [({}, Fired), ({"prefills": (LONG_PREFILL,)}, Clear), ({"levels": CLIFF}, Clear)],
+)
+def test_nearest_rival_a_pool_that_throws_requests_out_is_left_to_s203(seen, answer):
+    """A lost request whose prompt is computed again, or a time per token that jumps as the pool fills."""
+    run = server([msgspec.structs.replace(FULL, context=600_000, pool_usage=1.0)])
+    assert isinstance(check("S202", msgspec.structs.replace(run, **seen)), answer)
+    assert isinstance(check("S203", msgspec.structs.replace(run, **seen)), Fired) is (answer is Clear)
 
 
 def test_clear_with_room_in_the_pool():
     assert isinstance(check("S202", server([Stage(running=8, step_ms=5.1, queued=56)], max_running=8)), Clear)
+
+
+def test_clear_says_how_full_the_pool_is_where_that_was_read():
+    read = check("S202", server([Stage(running=8, step_ms=5.1, queued=56, pool_usage=0.04)], max_running=8))
+    assert read.reason == "the KV pool is at most 4.0 % full"
+    unread = Stage(running=8, step_ms=5.1, queued=56, pool_usage=None)
+    client = msgspec.structs.replace(level(64, 1465, 5.1, 4945), start_s=0.0, end_s=5.0)
+    by_size = check("S202", server([unread], levels=[client], max_running=8, kv_capacity_tokens=90_000))
+    assert by_size.reason == "the KV pool has room"
+
+
+@pytest.mark.parametrize(
+    "run", [Run(), server([Stage(running=30, step_ms=6.0, queued=None, pool_usage=0.97)])]
+)
+def test_cannot_tell_whether_a_pool_holds_requests_back_that_nobody_counted(run):
+    answer = check("S202", run)
+    assert isinstance(answer, CannotTell)
+    assert "queue" in answer.needs
 
 
 def test_a_full_pool_without_a_queue_is_clear():

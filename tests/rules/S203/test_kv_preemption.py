@@ -1,4 +1,5 @@
 import msgspec
+import pytest
 
 from stepline.evidence.load import LoadLevel
 from stepline.evidence.metrics import EngineMetrics
@@ -14,10 +15,10 @@ def _counters(prefilled: float, retracted: float | None = None) -> EngineMetrics
     return EngineMetrics(origin=Origin("metrics.txt"), prefill_tokens=prefilled, retracted_requests=retracted)
 
 
-def _with_retractions(amount: float, prefilled: float, tok_s: float = 2000, step_ms: float = 6.0):
-    """30 running with 34 queued in a full pool; at 2,000 tok/s decode takes two fifths of the time."""
-    full = Stage(running=30, step_ms=step_ms, queued=34, pool_usage=1.0)
-    run = server([full], levels=[level(64, tok_s, 14.0, 2300)], metrics=_counters(prefilled))
+def _with_retractions(amount: float, prefilled: float, offered: int = 64, pool: float = 1.0):
+    """30 running, the others queued in a full pool; at 2,000 tok/s decode takes two fifths of the time."""
+    full = Stage(running=30, step_ms=6.0, queued=offered - 30, pool_usage=pool)
+    run = server([full], levels=[level(offered, 2000, 14.0, 2300)], metrics=_counters(prefilled))
     event = SchedulerEvent(
         seq=3, origin=Origin("server.log", 3), kind="retraction", text="Retract requests", amount=amount
     )
@@ -30,6 +31,20 @@ def test_confirmed_when_prefilling_again_takes_a_tenth_of_the_time():
     assert answer.status == "confirmed"
     assert answer.gain is not None
     assert answer.gain.low < answer.gain.tok_s < answer.gain.high
+    assert answer.rivals == ()
+
+
+def test_the_more_requests_wait_for_the_pool_the_more_a_larger_one_may_bring():
+    few, many = (check("S203", _with_retractions(40, 40_000, offered=n)).gain for n in (64, 128))
+    assert few.tok_s == many.tok_s
+    assert few.high < many.high
+
+
+def test_where_no_full_pool_holds_the_batch_back_the_fast_end_saves_twice_what_is_repeated():
+    gain = check("S203", _with_retractions(40, 40_000, pool=0.6)).gain
+    share = 1 - 2000 / gain.tok_s
+    assert gain.high == pytest.approx(2000 / (1 - 2 * share))
+    assert gain.low == pytest.approx(2000 / (1 - share / 2))
 
 
 def test_nearest_rival_the_size_of_the_pool_is_what_costs_when_little_is_repeated():
@@ -45,6 +60,7 @@ def test_suspected_when_the_time_cannot_be_told():
     answer = check("S203", run)
     assert isinstance(answer, Fired)
     assert answer.status == "suspected"
+    assert [rival.rival for rival in answer.rivals] == ["S202 kv-capacity-bound"]
 
 
 def test_suspected_by_the_closed_loop_where_prefilled_tokens_are_not_counted():
@@ -62,16 +78,39 @@ def test_suspected_by_the_closed_loop_where_prefilled_tokens_are_not_counted():
     assert isinstance(check("S204", few), Fired)
 
 
-def test_suspected_when_time_per_token_jumps_as_the_pool_fills():
-    rows = ((7, 114.0, 0.924), (8, 440.0, 0.989))
-    levels = tuple(
+def _table(*rows: tuple[int, float | None, float]):
+    return tuple(
         LoadLevel(origin=Origin("sweep.csv"), concurrency=n, running=n, tpot_ms=t, pool_usage=u)
         for n, t, u in rows
     )
+
+
+def test_suspected_when_time_per_token_jumps_as_the_pool_fills():
+    rows = ((7, 114.0, 0.924), (8, 440.0, 0.989))
+    levels = _table(*rows)
     run = msgspec.structs.replace(server([]), levels=levels)
-    assert isinstance(check("S203", run), Fired)
+    answer = check("S203", run)
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+    assert "jumps 3.9× as" in answer.headline
+    assert [line.text for line in answer.evidence] == [
+        "114 ms a token at 7 running, the pool 92 % full",
+        "440 ms a token at 8 running, the pool 99 % full",
+    ]
     gentle = msgspec.structs.replace(levels[1], tpot_ms=130.0)
     assert not isinstance(check("S203", msgspec.structs.replace(run, levels=(levels[0], gentle))), Fired)
+
+
+def test_a_level_without_a_time_per_token_is_passed_over():
+    levels = _table((7, 114.0, 0.924), (7, None, 0.93), (8, 440.0, 0.989))
+    answer = check("S203", msgspec.structs.replace(server([]), levels=levels))
+    assert isinstance(answer, Fired)
+    assert "jumps 3.9×" in answer.headline
+
+
+def test_nearest_rival_a_jump_in_a_pool_that_was_full_before_is_not_its_filling():
+    levels = _table((7, 114.0, 0.96), (8, 440.0, 0.989))
+    assert not isinstance(check("S203", msgspec.structs.replace(server([]), levels=levels)), Fired)
 
 
 LONG_PREFILL = PrefillReport(
@@ -95,6 +134,16 @@ def test_nearest_rival_more_pending_than_the_lost_request_held_are_new_prompts()
     full = msgspec.structs.replace(FULL, context=200_000)
     run = msgspec.structs.replace(server([full]), prefills=(LONG_PREFILL,))
     assert isinstance(check("S203", run), CannotTell)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"seq": 0}, {"running": None}],  # before the pool was full; a line that does not count the others
+)
+def test_a_long_prefill_that_need_not_follow_a_loss_shows_none(other):
+    full = msgspec.structs.replace(FULL, context=600_000)
+    prefill = msgspec.structs.replace(LONG_PREFILL, **other)
+    assert isinstance(check("S203", msgspec.structs.replace(server([full]), prefills=(prefill,))), CannotTell)
 
 
 def test_nearest_rival_a_long_prefill_beside_a_roomy_pool_is_clear():

@@ -8,8 +8,10 @@ from tests.rules.exchange import Rank, exchanging
 from tests.rules.server import Stage, check, level, server
 
 
-def _run(tok_s: float, busy: float | None = 0.98, model: bool = True):
+def _run(tok_s: float, busy: float | None = 0.98, model: bool = True, *, heaviest_first: bool = False):
+    """One stream, then 64, or the other way round."""
     stages = [Stage(running=1, step_ms=4.9, lines=9), Stage(running=64, step_ms=6.6, lines=9, gpu_busy=busy)]
+    stages = stages[::-1] if heaviest_first else stages
     levels = [level(1, 200, 4.9, 16), level(64, tok_s, 64 * 1000 / tok_s - 2, 270)]
     return server(stages, levels=levels) if model else server(stages, levels=levels, model=None)
 
@@ -20,6 +22,12 @@ def test_fires_when_prefill_takes_several_times_its_floor_on_a_busy_gpu():
     assert answer.status == "suspected"
     assert answer.gain is not None
     assert answer.gain.tok_s > 2500
+
+
+def test_the_open_rival_says_what_would_decide_it():
+    measured, unmeasured = (check("S204", _run(2500, busy=busy)).rivals[0] for busy in (0.98, None))
+    assert "a trace of the prefills" in measured.decided_by
+    assert "busy share" in unmeasured.decided_by
 
 
 def test_prefill_at_a_low_clock_is_the_clock_s_doing():
@@ -91,6 +99,38 @@ def test_prompts_that_others_send_need_their_time_too():
     assert "others" in answer.reason
 
 
+def test_many_short_prompts_of_others_take_longer_than_one_of_as_many_tokens():
+    """Each reads the weights: 195 a second of 30 tokens fill the time, and one of all their tokens is done in 4 ms."""
+    long, own = 30 * 1560, 156 * 256
+    run = _run(2500)
+    line = PrefillReport(
+        seq=12, origin=Origin("server.log", 12), new_sequences=1716, new_tokens=own + long, pending_tokens=0
+    )
+    assert isinstance(check("S204", msgspec.structs.replace(run, prefills=(line,))), Clear)
+    whole = msgspec.structs.replace(line, new_sequences=156)
+    assert isinstance(check("S204", msgspec.structs.replace(run, prefills=(whole,))), Fired)
+
+
+def test_prompts_that_others_sent_beside_another_load_do_not_count():
+    """64 streams first, then one beside five long prompts a second."""
+    run = _run(2500, heaviest_first=True)
+    long = PrefillReport(
+        seq=12, origin=Origin("server.log", 12), new_sequences=40, new_tokens=320_000, pending_tokens=0
+    )
+    assert isinstance(check("S204", msgspec.structs.replace(run, prefills=(long,))), Fired)
+
+
+@pytest.mark.parametrize(("running", "answer"), [(64, Clear), (1, Fired)])
+def test_prompts_that_others_send_show_in_the_rate_of_prefills_that_lines_report(running, answer):
+    """The load's own are 5,000 tokens a second; 45,000 beside 64 streams are others', beside one stream no matter."""
+    run = _run(2500)
+    decodes = tuple(
+        msgspec.structs.replace(line, prefill_tok_s=45_000.0) if line.running == running else line
+        for line in run.decodes
+    )
+    assert isinstance(check("S204", msgspec.structs.replace(run, decodes=decodes)), answer)
+
+
 def test_others_prompts_still_come_once_prefill_is_quick():
     few, more = check("S204", _beside(0.5)), check("S204", _beside(1.5))
     assert isinstance(few, Fired)
@@ -113,14 +153,21 @@ def test_nothing_is_concluded_where_a_trace_shows_what_stretches_prompts_too(ran
 
 
 def _crowded(
-    budget: int = 64, *, queued: int = 9, pool: float = 0.04, mode: str | None = "full", **facts: object
+    budget: int = 64,
+    *,
+    prompt: int = 256,
+    queued: int = 9,
+    pool: float = 0.04,
+    mode: str | None = "full",
+    **facts: object,
 ):
-    """16 of 25 requests run in steps of 18.8 ms, each with prompts of 256 tokens."""
+    """16 of 25 requests run in steps of 18.8 ms, each with prompts of `prompt` tokens."""
     stage = Stage(
         running=16, step_ms=18.8, lines=9, queued=queued, pool_usage=pool, gpu_busy=0.99, graph=None
     )
     facts |= {"chunked_prefill_tokens": budget} | ({} if mode is None else {"graph_mode": mode})
-    return check("S204", server([stage], levels=[level(25, 800, 19.0, 700)], **facts))
+    client = msgspec.structs.replace(level(25, 800, 19.0, 700), input_tokens=prompt, start_s=0.0, end_s=9.0)
+    return check("S204", server([stage], levels=[client], **facts))
 
 
 def test_suspected_when_requests_wait_for_room_in_small_forwards():
@@ -129,13 +176,35 @@ def test_suspected_when_requests_wait_for_room_in_small_forwards():
     assert answer.status == "suspected"
     assert "64 tokens" in answer.headline
     assert answer.gain.low < answer.gain.tok_s < answer.gain.high
+    assert [rival.rival for rival in answer.rivals] == ["S201 batch-capped"]
+
+
+def test_a_cap_above_the_batch_is_ruled_out_beside_small_forwards():
+    answer = _crowded(max_running=64)
+    assert isinstance(answer, Fired)
+    assert any("cap of 64" in ruled.by for ruled in answer.ruled_out)
+    assert answer.rivals == ()
+
+
+def test_small_forwards_cost_the_streams_that_wait_and_perhaps_the_length_of_the_steps():
+    """16 of 25 streams at 800 tok/s are 1,250 together; ordinary steps of this model take a third of 18.8 ms."""
+    gain = _crowded().gain
+    assert 1150 < gain.tok_s < 1250
+    assert gain.low == pytest.approx((800 + gain.tok_s) / 2)
+    assert gain.high > 3 * gain.tok_s
+
+
+def test_no_more_is_promised_than_the_client_s_own_streams():
+    """Others may wait in the same queue: their answers are not this client's."""
+    assert _crowded(queued=20).gain == _crowded().gain
 
 
 @pytest.mark.parametrize(
     "other",
     [
         {"budget": 512},  # a whole prompt fits beside the answers
-        {"queued": 2},
+        {"queued": 2},  # the others are not in the queue
+        {"budget": 4096, "prompt": 8192},  # forwards as full as pays
         {"pool": 0.97},
         {"mode": None},  # prompts have forwards of their own
         {"max_running": 16},

@@ -22,6 +22,14 @@ def test_confirmed_when_plain_decoding_is_faster_at_the_same_batch():
     assert isinstance(answer, Fired)
     assert answer.status == "confirmed"
     assert any("poor draft" in ruled.rival for ruled in answer.ruled_out)
+    assert "halves the step count" in answer.headline
+
+
+def test_drafts_that_save_fewer_steps_are_not_said_to_halve_them():
+    answer = check("S205", _with_spec(15.4, 1.5, 2.9))
+    assert isinstance(answer, Fired)
+    assert "halves" not in answer.headline
+    assert "faster without speculation" in answer.headline
 
 
 def test_clear_when_speculation_pays():
@@ -34,13 +42,13 @@ def test_suspected_when_next_to_nothing_is_accepted():
     assert answer.status == "suspected"
 
 
-def _counted(accepted: float, *, busy: float | None = None):
+def _counted(accepted: float, *, busy: float | None = None, **setup: object):
     """A server that says a good accept length over the few steps that had drafts, and counts all tokens."""
     stages = [Stage(running=n, step_ms=8.0, gpu_busy=busy, lines=9) for n in (4, 16)]
     said = EngineMetrics(
         origin=Origin("metrics.txt"), accepted_drafts=accepted, draft_rounds=100.0, generated_tokens=30_000.0
     )
-    return server(stages, metrics=said, levels=[level(16, 1900.0, 8.0, 60)])
+    return server(stages, metrics=said, levels=[level(16, 1900.0, 8.0, 60)], **setup)
 
 
 def test_drafts_that_are_seldom_made_are_wasted_however_well_they_are_accepted():
@@ -58,6 +66,19 @@ def test_nearest_rival_the_host_that_makes_wasted_drafts_is_not_blamed_beside_th
     assert wasted.gain.tok_s > 1900.0 * 1.2
     assert isinstance(check("H301", run), Clear)
     assert isinstance(check("H301", _counted(accepted=15_000.0, busy=0.5)), Fired)
+
+
+def test_wasted_drafts_name_an_idle_gpu_and_no_busy_one():
+    waits, works = (check("S205", _counted(accepted=62.0, busy=busy)).evidence for busy in (0.5, 0.95))
+    assert any("idles 50 %" in line.text for line in waits)
+    assert not any("idles" in line.text for line in works)
+
+
+def test_wasted_drafts_promise_a_gain_where_the_model_is_not_known():
+    answer = check("S205", _counted(accepted=62.0, model=None))
+    assert isinstance(answer, Fired)
+    assert answer.gain.low == 1900.0  # plain decoding may turn out as fast
+    assert answer.gain.low < answer.gain.tok_s < answer.gain.high
 
 
 def test_cannot_tell_with_good_drafts_and_no_comparison():

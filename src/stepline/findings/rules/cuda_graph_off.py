@@ -154,8 +154,10 @@ def _gain(picture: Picture, busy: BusyShare | None) -> Gain | None:
         return None
     if busy is not None:
         # What the GPU works on in a step is what a graph replay would take; a quarter more for its own gaps.
-        after = busy.share * step.measured_ms
-        fastest = 0.8 * after if floors is None else max(floors.strict.total_ms, 0.8 * after)
+        # Counters that read less than the floor are wrong: no step is shorter.
+        least = 0.0 if floors is None else floors.strict.total_ms
+        after = max(least, busy.share * step.measured_ms)
+        fastest = max(least, 0.8 * after)
     elif floors is not None:
         after, fastest = floors.expected.total_ms / 0.6, floors.strict.total_ms
     else:

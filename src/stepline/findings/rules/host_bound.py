@@ -119,7 +119,7 @@ def _fired(picture: Picture, busy: BusyShare) -> Fired:
     if isinstance(picture.law, NoLaw) and "monotone" in picture.law.reason:
         evidence.append(Observation(f"the step does not follow the batch: {picture.law.reason}"))
     traced = picture.traced
-    if traced is not None and traced.busy_share is not None and traced.wall_ms is not None:
+    if traced is not None and traced.wall_ms is not None:
         evidence.append(
             Observation(
                 f"at {traced.group.batch} running the GPU works {units.ms(traced.group.busy_ms)} of a step that takes "

@@ -117,8 +117,8 @@ def _gain(picture: Picture, rate: float, share: float) -> Gain:
     without = rate / (1 - share)
     limit = running_limit(picture)
     larger = None
-    if limit is not None and limit.kind == "kv" and limit.offered is not None:
-        larger = with_larger_batch(picture, limit.offered, pool=True)
+    if limit is not None and limit.kind == "kv":
+        larger = with_larger_batch(picture, limit.offered or limit.running, pool=True)
     high = rate / (1 - min(0.9, 2 * share)) if larger is None else max(without, larger.high)
     return Gain(tok_s=without, low=rate / (1 - share / 2), high=high, binds_next="the KV pool")
 

@@ -54,7 +54,7 @@ from stepline.model.closed_loop import ClosedLoop
 from stepline.model.floor_prefill import prefill_floor_ms
 from stepline.model.host import GPU_IDLE, WORTH, gpu_busy
 from stepline.model.limits import running_limit
-from stepline.model.picture import Load, Picture
+from stepline.model.picture import Load, Picture, Step
 from stepline.model.predict import with_larger_batch, with_other_cost
 from stepline.model.repeats import prompt_floor_ms, repeated_by_loop
 from stepline.model.stretched import stretches_prompts
@@ -194,7 +194,7 @@ def _no_room_in_forwards(picture: Picture) -> Fired | None:
     floor_ms = max(0.0, room) * many_ms / MANY
     if limit.waiting < WORTH * limit.offered or floor_ms >= LITTLE * step.measured_ms:
         return None
-    gain = _all_running(picture, load.concurrency or limit.offered)
+    gain = _all_running(picture, step, load.concurrency or limit.offered)
     return Fired(
         status="suspected",
         headline=f"{limit.waiting:g} requests wait for room in forwards of {budget.value:,} tokens",
@@ -232,15 +232,15 @@ def _no_room_in_forwards(picture: Picture) -> Fired | None:
     )
 
 
-def _all_running(picture: Picture, offered: float) -> Gain | None:
+def _all_running(picture: Picture, step: Step, offered: float) -> Gain | None:
     """All that are offered in steps as long as now; at the slow end half of that, at the fast one in ordinary steps.
 
     Steps that each hold a piece of a prompt read further experts for it, so ordinary ones may be shorter.
     """
-    rate, plain = picture.rate_tok_s, with_larger_batch(picture, offered)
-    step, floors = picture.step, picture.floors
-    if rate is None or plain is None or step is None:
-        return gain_from(plain)
+    plain, floors = with_larger_batch(picture, offered), picture.floors
+    if plain is None:
+        return None
+    rate = picture.rate_tok_s or plain.tok_s
     typical = None if floors is None else floors.typical
     sooner = 1.0 if typical is None else max(1.0, step.measured_ms / typical.ms)
     middle = max(rate, plain.tok_s)
