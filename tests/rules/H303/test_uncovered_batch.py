@@ -131,6 +131,13 @@ def test_one_rule_or_the_other_accounts_for_the_idle_time_at_every_share_and_wit
     assert bare.gain is None
 
 
+def test_prompts_that_take_no_longer_than_they_need_leave_the_idle_time_to_the_host():
+    """At 8,500 tok/s a request has 2.3 ms beside its steps, and its prompt needs 3.7."""
+    run = _mixed(largest=128, busy=0.8, rate=8500.0)
+    assert isinstance(check("H303", run), Clear)
+    assert isinstance(check("H301", run), Fired)
+
+
 def test_idle_time_that_does_not_fit_beside_decode_steps_is_the_hosts():
     run = _mixed(largest=128, busy=0.3, rate=7000.0)
     assert isinstance(check("H303", run), Clear)

@@ -47,6 +47,7 @@ from stepline.findings.outcome import (
 )
 from stepline.model.assess import law_or_none
 from stepline.model.host import (
+    COVERED,
     EDGE,
     GPU_IDLE,
     beside_prompt,
@@ -64,10 +65,6 @@ from stepline.model.repeats import prompt_floor_ms
 
 JUMP = 1.1
 """Step over the covered law from which it counts: windows of one level spread by under 2 % on graph steps."""
-
-COVERED = 1.3
-"""Cost of a prompt over its floor where graphs cover it: an H200 server captured up to 512 tokens took 1.05 times for
-256-token prompts beside 32 answers, SGLang's own forwards for prompts 1.7 times."""
 
 
 def check(picture: Picture) -> Outcome:
