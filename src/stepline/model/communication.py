@@ -136,7 +136,7 @@ def collective_floor_us(picture: Picture, batch: int | None) -> tuple[float, str
 def slow_exchange_share(picture: Picture) -> float:
     """Share of the traced decode step by which moving data exceeds its usual time; 0 without a trace that shows it."""
     comm = communication(picture)
-    if comm is None or not comm.step_ms:
+    if comm is None:
         return 0.0
     usual_ms = comm.collectives * collective_floor_us(picture, comm.batch)[0] / 1e3
     return min(1.0, max(0.0, comm.moving_ms - usual_ms) / comm.step_ms)
@@ -145,4 +145,4 @@ def slow_exchange_share(picture: Picture) -> float:
 def late_rank_share(picture: Picture) -> float:
     """Share of the traced decode step in which the ranks wait for one of them; 0 without traces that show it."""
     comm = communication(picture)
-    return 0.0 if comm is None or not comm.step_ms else comm.waiting_ms / comm.step_ms
+    return 0.0 if comm is None else comm.waiting_ms / comm.step_ms

@@ -48,6 +48,22 @@ def test_nearest_rival_wide_products_beside_narrow_ones_that_cover_all_weights_a
     assert "enough for all weights" in answer.needs
 
 
+def test_narrow_products_cover_no_weights_where_many_requests_take_them_longer():
+    """At 1,024 running the arithmetic of all weights takes an H200 16 ms: 3.6 ms are those of a part."""
+    rows = Kernel(name=NVJET, busy_ms=3.6), Kernel(name=SGEMM, busy_ms=5.0)
+    assert isinstance(check("K405", running(*rows, batch=1024)), Fired)
+
+
+@pytest.mark.parametrize(("batch", "kind"), [(1, Fired), (4, Clear)])
+def test_a_product_with_one_row_is_the_weights_only_where_one_request_runs(batch, kind):
+    """Beside further requests it is attention, one request after the other (K404)."""
+    single = (
+        "void gemv2T_kernel_val<int, int, float, float, float, float, 128, 16, 4, 4, false, false>(float)"
+    )
+    row = Kernel(name=single, busy_ms=10.6)
+    assert isinstance(check("K405", running(row, REST, batch=batch, step_ms=12.1)), kind)
+
+
 def test_wide_products_of_attention_are_not_the_weights():
     rows = Kernel(name=NVJET, busy_ms=3.0), Kernel(name=SGEMM, busy_ms=3.0, owner="attention")
     assert isinstance(check("K405", running(*rows)), Clear)

@@ -5,6 +5,7 @@ from stepline.evidence.origin import Origin
 from stepline.evidence.scheduler import PrefillReport
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.exchange import Rank, exchanging
+from tests.rules.kernels import NVJET, SGEMM, Kernel, running
 from tests.rules.server import Stage, check, level, server
 
 
@@ -120,12 +121,12 @@ def test_prompts_that_others_sent_beside_another_load_do_not_count():
     assert isinstance(check("S204", msgspec.structs.replace(run, prefills=(long,))), Fired)
 
 
-@pytest.mark.parametrize(("running", "answer"), [(64, Clear), (1, Fired)])
-def test_prompts_that_others_send_show_in_the_rate_of_prefills_that_lines_report(running, answer):
+@pytest.mark.parametrize(("beside", "answer"), [(64, Clear), (1, Fired)])
+def test_prompts_that_others_send_show_in_the_rate_of_prefills_that_lines_report(beside, answer):
     """The load's own are 5,000 tokens a second; 45,000 beside 64 streams are others', beside one stream no matter."""
     run = _run(2500)
     decodes = tuple(
-        msgspec.structs.replace(line, prefill_tok_s=45_000.0) if line.running == running else line
+        msgspec.structs.replace(line, prefill_tok_s=45_000.0) if line.running == beside else line
         for line in run.decodes
     )
     assert isinstance(check("S204", msgspec.structs.replace(run, decodes=decodes)), answer)
@@ -150,6 +151,14 @@ def test_nothing_is_concluded_where_a_trace_shows_what_stretches_prompts_too(ran
     answer = check("S204", traced, tp=2)
     assert isinstance(answer, CannotTell)
     assert cause in answer.needs
+
+
+@pytest.mark.parametrize(("kernel", "kind"), [(SGEMM, CannotTell), (NVJET, Fired)])
+def test_products_in_32_bits_stretch_prompts_too_and_narrow_ones_do_not(kernel, kind):
+    traced = running(Kernel(name=kernel, busy_ms=6.0), batch=64, step_ms=6.6).trace
+    answer = check("S204", msgspec.structs.replace(_run(2500), trace=traced))
+    assert isinstance(answer, kind)
+    assert kind is Fired or "K405" in answer.needs
 
 
 def _crowded(
