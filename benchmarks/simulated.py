@@ -212,7 +212,7 @@ def _gains(told: Sequence[Told]) -> str:
     half = len(pairs) // 2
     return (
         f"  predicted gain holds the true one {_share(Share(inside, len(pairs)))}, median half width "
-        f"{100 * widths[half]:.0f} %, median miss {100 * misses[half]:.0f} %\n"
+        f"{100 * widths[half]:.1f} %, median miss {100 * misses[half]:.0f} %\n"
     )
 
 
