@@ -102,10 +102,13 @@ def test_the_law_of_three_levels_predicts_the_fourth_within_three_percent(case, 
     assert law.step_ms(16) == pytest.approx(points[16].step_ms, rel=0.03)
 
 
-@pytest.mark.parametrize("name", ["graphs-off", "graph-ceiling", "small-1b", "small-1b-eager", "spec-ngram"])
-def test_a_traced_step_leaves_no_tenth_unexplained(name, answers):
-    accounting = answers[RECORDINGS / "vllm" / name]["accounting"]
-    step_ms = answers[RECORDINGS / "vllm" / name]["step"]["measured_ms"]
+TRACED = [case for case in CASES if list(case.glob("*.trace.json.gz"))]
+
+
+@pytest.mark.parametrize("case", TRACED, ids=lambda case: f"{case.parent.name}-{case.name}")
+def test_a_traced_step_leaves_no_tenth_unexplained(case, answers):
+    accounting = answers[case]["accounting"]
+    step_ms = answers[case]["step"]["measured_ms"]
     unexplained = sum(
         line["measured_ms"] or 0
         for line in accounting

@@ -99,7 +99,8 @@ def communication(picture: Picture) -> Communication | None:
 
 
 def _same(groups: tuple[StepGroup, ...], traced: TracedStep) -> StepGroup | None:
-    return next((g for g in groups if g.kind == "decode" and g.batch == traced.group.batch), None)
+    kind, batch = traced.group.kind, traced.group.batch
+    return next((group for group in groups if (group.kind, group.batch) == (kind, batch)), None)
 
 
 def _transfer_us(trace: TraceSummary) -> float | None:

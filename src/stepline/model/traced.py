@@ -88,9 +88,13 @@ def wall_points(run: Run, windows: Windows, points: Sequence[LawPoint]) -> tuple
 
 
 def decode_of(trace: TraceSummary, points: Sequence[LawPoint]) -> TracedStep | None:
-    """The decode group with most GPU time on the first rank that has one; None without decode in the trace."""
+    """The decode group with most GPU time on the first rank that has one; None without decode in the trace.
+
+    Where drafts cost the GPU nothing (n-grams), verifying them is the whole step and stands for it.
+    """
     for rank in trace.ranks:
-        group = next((group for group in rank.groups if group.kind == "decode"), None)
+        kinds = {group.kind: group for group in reversed(rank.groups)}
+        group = kinds.get("decode") or (None if "draft" in kinds else kinds.get("verify"))
         if group is None:
             continue
         return TracedStep(file=rank.file, group=group, wall_ms=_wall_ms(group.batch, points))

@@ -19,6 +19,20 @@ def test_confirmed_when_all_ranks_show_data_moving():
     assert "0.592 ms of 2.40 ms" in answer.evidence[0].text
 
 
+def test_steps_that_verify_drafts_are_steps_too():
+    run = exchanging(SLOW, SLOW, transfer_us=37.0)
+    ranks = tuple(
+        msgspec.structs.replace(
+            rank, groups=tuple(msgspec.structs.replace(group, kind="verify") for group in rank.groups)
+        )
+        for rank in run.trace.ranks
+    )
+    verified = msgspec.structs.replace(run, trace=msgspec.structs.replace(run.trace, ranks=ranks))
+    answer = check("C501", verified, tp=2)
+    assert isinstance(answer, Fired)
+    assert answer.status == "confirmed"
+
+
 def test_suspected_from_one_rank_for_waiting_looks_the_same_there():
     answer = check("C501", exchanging(SLOW), tp=2)
     assert isinstance(answer, Fired)
