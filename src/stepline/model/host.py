@@ -148,22 +148,13 @@ class BusyShare(msgspec.Struct, frozen=True, kw_only=True):
 
     share: float
     instrument: str
-    agreed: bool = False
-    """True when counters and trace were both there and put the GPU on the same side of idle."""
-
-
-AGREE = 0.15
-"""Counters see prefill and pauses between levels too, so they and a trace of decode steps differ by this much."""
 
 
 def gpu_busy(picture: Picture) -> BusyShare | None:
     """The GPU's busy share by unprofiled counters, else by trace busy time over unprofiled steps."""
     counted, traced = gpu_busy_share(picture), None if picture.traced is None else picture.traced.busy_share
     if counted is not None:
-        agreed = traced is not None and abs(traced - counted[0]) <= AGREE
-        return BusyShare(
-            share=counted[0], instrument=f"median of {counted[1]} unprofiled samples", agreed=agreed
-        )
+        return BusyShare(share=counted[0], instrument=f"median of {counted[1]} unprofiled samples")
     if traced is not None:
         return BusyShare(share=traced, instrument="busy time in the trace over the unprofiled step")
     return None

@@ -56,6 +56,12 @@ def test_nearest_rival_graphs_that_end_below_the_batch_take_the_blame_themselves
     assert "H303" in answer.reason
 
 
+def test_lines_that_say_a_graph_was_used_outweigh_the_sizes_that_were_stated():
+    stage = Stage(running=32, step_ms=2.7, gpu_busy=0.55, lines=9, graph=True)
+    run = server([stage], levels=CLOSED_LOOP, decode_graph_sizes=(1, 2, 4, 8))
+    assert isinstance(check("H301", run), Fired)
+
+
 def test_cannot_tell_without_counters_and_says_what_the_steps_look_like():
     answer = check("H301", server(_load(None)))
     assert isinstance(answer, CannotTell)

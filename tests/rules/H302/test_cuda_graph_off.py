@@ -1,11 +1,12 @@
 import msgspec
 import pytest
 
+from stepline.evidence.load import StepRow
 from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.scheduler import PrefillReport
 from stepline.findings.outcome import CannotTell, Clear, Fired
-from tests.rules.server import Stage, check, server
+from tests.rules.server import LOG, Stage, check, server
 from tests.rules.traces import with_trace
 
 
@@ -36,6 +37,31 @@ def test_a_trace_of_launches_confirms_what_only_the_setting_says():
     assert replayed.status == "suspected"
 
 
+@pytest.mark.parametrize(("graph_launches", "launches"), [(0.0, 20.0), (30.0, 95.0)])
+def test_a_trace_that_holds_graphs_or_few_of_the_launches_confirms_nothing(graph_launches, launches):
+    """The profiler may drop launches, and an engine may replay small graphs between kernels launched alone."""
+    stages = [Stage(running=n, step_ms=26.0, graph=None, gpu_busy=0.2, lines=9) for n in (1, 64)]
+    run = with_trace(server(stages, decode_graphs=False), batch=64, busy_ms=5.0, eager=True)
+    (rank,) = run.trace.ranks
+    group = msgspec.structs.replace(rank.groups[0], graph_launches=graph_launches, launches=launches)
+    trace = msgspec.structs.replace(run.trace, ranks=(msgspec.structs.replace(rank, groups=(group,)),))
+    answer = check("H302", msgspec.structs.replace(run, trace=trace))
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+
+
+def test_a_table_may_state_that_steps_ran_without_graphs():
+    def stated(graph: bool | None):
+        row = StepRow(
+            origin=Origin("steps.csv", 2), running=64, step_ms=35.0, context_tokens=320, graph=graph
+        )
+        return check("H302", msgspec.structs.replace(server([]), step_rows=(row,)))
+
+    assert isinstance(stated(False), Fired)
+    assert isinstance(stated(True), Clear)
+    assert isinstance(stated(None), CannotTell)
+
+
 def test_clear_when_the_gpu_is_busy_without_graphs():
     answer = check("H302", server(_eager(0.97), decode_graphs=False))
     assert isinstance(answer, Clear)
@@ -62,7 +88,11 @@ def test_eager_prefill_lines_say_nothing_about_decode():
 def test_the_decode_counter_outweighs_the_setting():
     metrics = EngineMetrics(origin=Origin("metrics.txt"), decode_graph_passes=500.0)
     run = server([Stage(running=64, step_ms=6.6, graph=None)], metrics=metrics, decode_graphs=False)
-    assert isinstance(check("H302", run), Clear)
+    answer = check("H302", run)
+    assert isinstance(answer, Clear)
+    assert "decode pass counter" in answer.reason
+    by_lines = check("H302", server([Stage(running=64, step_ms=6.6)]))
+    assert "decode lines of the log" in by_lines.reason
 
 
 def test_cannot_tell_when_nothing_mentions_graphs():
@@ -104,6 +134,7 @@ def test_evidence_names_counter_lines_setting_and_floor():
     assert any("its floor" in text for text in texts)
     by_lines = [line.text for line in check("H302", server(_eager(0.2))).evidence]
     assert any("all 18 decode lines" in text for text in by_lines)
+    assert check("H302", server(_eager(0.2))).evidence[0].origin == Origin(LOG, 1)
     assert not any("by setting" in text for text in by_lines)
 
 

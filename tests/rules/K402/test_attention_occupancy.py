@@ -5,7 +5,8 @@ from stepline.evidence.load import LoadLevel, StepRow
 from stepline.evidence.origin import Origin
 from stepline.evidence.trace import TraceKernel
 from stepline.findings.outcome import CannotTell, Clear, Fired
-from tests.rules.server import Stage, check, level, server
+from stepline.model.context_law import cache_at_most
+from tests.rules.server import Stage, check, level, picture, server
 from tests.rules.traces import with_trace
 
 
@@ -59,6 +60,25 @@ def test_two_stated_rates_are_enough(rates, kind):
     assert isinstance(check("K402", msgspec.structs.replace(server([]), step_rows=rows), gpu=None), kind)
 
 
+@pytest.mark.parametrize(("page", "kind"), [(1, Fired), (256, CannotTell)])
+def test_a_pool_that_counts_whole_pages_does_not_tell_contexts_apart(page, kind):
+    assert isinstance(check("K402", server(_contexts(0.44), page_tokens=page)), kind)
+
+
+def test_rows_without_a_rate_or_a_context_are_passed_over():
+    rows = tuple(
+        StepRow(origin=Origin("rates.csv", line), running=1, tok_s=tok_s, context_tokens=context)
+        for line, (tok_s, context) in enumerate(
+            ((147.64, 234), (None, 1000), (100.0, None), (126.41, 2154)), start=2
+        )
+    )
+    whole = check("K402", msgspec.structs.replace(server([]), step_rows=(rows[0], rows[3])), gpu=None)
+    assert (
+        check("K402", msgspec.structs.replace(server([]), step_rows=rows), gpu=None).headline
+        == whole.headline
+    )
+
+
 def test_what_single_streams_show_promises_nothing_for_a_batch_of_unknown_contexts():
     """Rates of one stream at two prompt lengths, and a log of 64 running whose lines do not count tokens."""
     levels = tuple(
@@ -70,6 +90,15 @@ def test_what_single_streams_show_promises_nothing_for_a_batch_of_unknown_contex
     answer = check("K402", msgspec.structs.replace(load, levels=levels, decodes=uncounted))
     assert isinstance(answer, Fired)
     assert answer.gain is None
+
+
+def test_no_cost_at_the_load_is_made_of_contexts_where_no_step_of_the_load_is_known():
+    levels = tuple(
+        LoadLevel(origin=Origin("rates.csv", line), concurrency=1, tok_s=tok_s, input_tokens=tokens)
+        for line, (tok_s, tokens) in enumerate(((135.0, 1000), (47.4, 32_000)), start=2)
+    )
+    run = msgspec.structs.replace(server([], model=None), levels=levels)
+    assert cache_at_most(picture(run, gpu=None, context_length=4000)) is None
 
 
 def _traced(waves: float, attention_ms: float, **facts: object):

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from stepline.evidence.load import LeverTrial
+from stepline.evidence.load import LeverTrial, LoadLevel
 from stepline.evidence.origin import Origin
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.kernels import COPY, NVJET, Kernel, running
@@ -36,6 +36,16 @@ def test_fires_without_a_floor_when_no_memory_could_hold_the_bytes():
 
 def test_cannot_tell_without_a_floor_while_bytes_could_explain_it():
     assert isinstance(check("K403", server(LINEAR, model=None), gpu=None), CannotTell)
+
+
+def test_cannot_tell_from_times_per_token_which_hold_others_prompts_too():
+    levels = [
+        LoadLevel(origin=Origin("sweep.csv"), concurrency=n, running=n, tpot_ms=2.1 + 0.72 * n)
+        for n in (1, 8, 32)
+    ]
+    answer = check("K403", server([], levels=levels, context_length=1024))
+    assert isinstance(answer, CannotTell)
+    assert "free of prefill" in answer.needs
 
 
 def test_nearest_rival_context_capacity_leaves_it_open():

@@ -2,6 +2,7 @@ import msgspec
 import pytest
 
 from stepline.evidence.load import LoadLevel
+from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import PrefillReport
@@ -68,6 +69,47 @@ def test_nearest_rival_a_pool_that_throws_requests_out_is_left_to_s203(seen, ans
     run = server([msgspec.structs.replace(FULL, context=600_000, pool_usage=1.0)])
     assert isinstance(check("S202", msgspec.structs.replace(run, **seen)), answer)
     assert isinstance(check("S203", msgspec.structs.replace(run, **seen)), Fired) is (answer is Clear)
+
+
+@pytest.mark.parametrize(("pool", "kind"), [(0.97, Fired), (0.3, Clear)])
+def test_a_table_may_state_the_pool_s_use_at_the_load(pool, kind):
+    """Beside a lighter level whose pool was full of other requests, and a log that does not tell."""
+    rows = ((10, 10, 0.99), (64, 30, pool))
+    levels = tuple(
+        msgspec.structs.replace(
+            level(concurrency, 100 * running, 6.2, 60), running=running, pool_usage=use, requests=200
+        )
+        for concurrency, running, use in rows
+    )
+    log = [Stage(running=n, step_ms=6.0, queued=queued, pool_usage=None) for n, queued in ((10, 0), (30, 34))]
+    assert isinstance(check("S202", server(log, levels=levels, max_running=256)), kind)
+
+
+@pytest.mark.parametrize(("pool", "kind"), [(0.97, Fired), (0.3, Clear)])
+def test_the_pool_s_gauge_while_the_load_ran_is_enough(pool, kind):
+    """Without a log; beside a lighter level, over which the gauge read full."""
+    levels = [
+        msgspec.structs.replace(level(n, tok_s, tpot_ms, ttft_ms), start_s=start_s, end_s=start_s + 10.0)
+        for n, tok_s, tpot_ms, ttft_ms, start_s in ((10, 1500, 6.2, 60, 0.0), (64, 4000, 7.5, 1100, 20.0))
+    ]
+    scrapes = tuple(
+        EngineMetrics(
+            origin=Origin("metrics.txt"), time_s=time_s, running=running, queued=queued, pool_usage=use
+        )
+        for start_s, running, queued, use in ((0.0, 10.0, 0.0, 0.99), (20.0, 30.0, 34.0, pool))
+        for time_s in (start_s + 3.0, start_s + 5.0, start_s + 7.0)
+    )
+    run = msgspec.structs.replace(server([], levels=levels, max_running=256), metrics=scrapes)
+    assert isinstance(check("S202", run), kind)
+
+
+@pytest.mark.parametrize(("pool", "kind"), [(None, Fired), (0.3, Clear)])
+def test_its_size_over_the_mean_length_counts_unless_the_pool_is_seen_to_be_half_empty(pool, kind):
+    """Requests may hold less than their own lengths: a prefix in common is kept once."""
+    stage = Stage(running=30, step_ms=6.0, queued=34, pool_usage=pool)
+    client = msgspec.structs.replace(level(64, 4000, 6.2, 1200), start_s=0.0, end_s=5.0)
+    run = server([stage], levels=[client], max_running=256, kv_capacity_tokens=11_600)
+    assert isinstance(check("S202", run), kind)
 
 
 def test_clear_with_room_in_the_pool():

@@ -63,6 +63,15 @@ def test_suspected_when_the_time_cannot_be_told():
     assert [rival.rival for rival in answer.rivals] == ["S202 kv-capacity-bound"]
 
 
+def test_without_the_model_no_time_is_made_of_retractions_that_no_counter_tells():
+    rows = [msgspec.structs.replace(level(64, 2000, 14.0, 2300), requests=200)]
+    counted = EngineMetrics(origin=Origin("metrics.txt"), retracted_requests=20)
+    answer = check("S203", server([FULL], levels=rows, metrics=counted, model=None))
+    assert isinstance(answer, Fired)
+    assert answer.status == "suspected"
+    assert answer.gain is None
+
+
 def test_suspected_by_the_closed_loop_where_prefilled_tokens_are_not_counted():
     full = Stage(running=30, step_ms=6.0, queued=34, pool_usage=1.0)
     rows = [msgspec.structs.replace(level(64, 2000, 14.0, 2300), requests=200)]
