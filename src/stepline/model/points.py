@@ -90,13 +90,24 @@ def _near_context(run: Run, windows: Sequence[DecodeWindow], load: Load | None) 
 def _client_gaps(levels: Sequence[OfferedLevel]) -> tuple[LawPoint, ...]:
     """Median gaps between tokens at each level's running batch; the median gap holds no prefill.
 
-    A gap longer than the time per token comes from chunks of several tokens and is no step.
+    A gap longer than the time per token comes from chunks of several tokens and is no step; nor is one that holds a
+    prompt.
     """
-    return level_points(
-        (level.running.running, level.itl_ms, level.graph)
-        for level in levels
-        if level.disturbed is None and level.running and level.itl_ms and _one_token_each(level)
-    )
+    points: list[tuple[float, float, bool | None]] = []
+    for level in levels:
+        if level.disturbed is None and level.running and level.itl_ms and _one_token_each(level):
+            point = (level.running.running, level.itl_ms, level.graph)
+            if not (points and _holds_a_prompt(level, point, points[-1])):
+                points.append(point)
+    return level_points(points)
+
+
+def _holds_a_prompt(
+    level: OfferedLevel, point: tuple[float, float, bool | None], lighter: tuple[float, float, bool | None]
+) -> bool:
+    """True where prompts come for at least every second token and the gap outgrows the batch, as no step does."""
+    crowded = level.output_tokens is not None and level.concurrency >= level.output_tokens / 2
+    return crowded and point[1] / lighter[1] > max(1.0, point[0] / lighter[0])
 
 
 def _times_per_token(levels: Sequence[OfferedLevel]) -> tuple[LawPoint, ...]:

@@ -305,7 +305,7 @@ def test_gaps_of_a_late_front_end_are_no_step_that_grows_with_the_batch():
         client = driven(gap_ms, concurrency=streams, tok_s=950 * streams / gap_ms)
         levels.append(
             msgspec.structs.replace(
-                client, start_s=start_s, end_s=start_s + 15.0, itl_ms=gap_ms, ttft_ms=None
+                client, start_s=start_s, end_s=start_s + 15.0, itl_ms=gap_ms, ttft_ms=None, output_tokens=512
             )
         )
         lines += [
