@@ -5,7 +5,7 @@ import msgspec
 from stepline.evidence.origin import Origin
 from stepline.model.cached import cached_share
 from stepline.model.picture import Picture
-from stepline.model.repeats import prompt_floor_ms
+from stepline.model.repeats import own_prompt_floor_ms
 from stepline.model.scrapes import over_recording
 
 
@@ -108,10 +108,10 @@ COVERED = 1.3
 
 def idles_beside_prompts(picture: Picture, busy: "BusyShare") -> bool:
     """True when prompts carry forwards beyond the graphs for longer than they need, and the GPU idles no longer."""
-    loop, load = picture.loop, picture.load
-    if loop is None or load is None or prompts_beyond_graphs(picture) is None:
+    loop = picture.loop
+    if loop is None or prompts_beyond_graphs(picture) is None:
         return False
-    floor_ms = prompt_floor_ms(picture, load.input_tokens) or 0.0
+    floor_ms = own_prompt_floor_ms(picture) or 0.0
     excess_ms = max(0.0, loop.other_ms_per_request - COVERED * floor_ms)
     beside = 1 - loop.decode_share
     return (

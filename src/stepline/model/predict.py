@@ -10,7 +10,7 @@ from stepline.model.closed_loop import ClosedLoop, decode_only
 from stepline.model.excess import PerRequestCost
 from stepline.model.law import Interval, StepLaw
 from stepline.model.picture import Picture, Step
-from stepline.model.repeats import ORDINARY, prompt_floor_ms
+from stepline.model.repeats import ORDINARY, own_prompt_floor_ms, prompt_floor_ms
 from stepline.model.traced import TracedStep
 
 ORDINARY_GROWTH = 0.005
@@ -158,7 +158,7 @@ def with_decode_work(
         return plain
     if load is None or load.input_tokens is None:
         return plain
-    floor = prompt_floor_ms(picture, load.input_tokens) or 0.0
+    floor = own_prompt_floor_ms(picture) or 0.0
     saved_ms = math.ceil(load.input_tokens / budget.value) * (loop.step_ms - low_ms)
     other = max(min(loop.other_ms_per_request, floor), loop.other_ms_per_request - saved_ms)
     fast = msgspec.structs.replace(loop, step_ms=low_ms, other_ms_per_request=other)
@@ -194,7 +194,7 @@ def without_drafts(picture: Picture) -> Prediction | None:
     if loop is None or floors is None or floors.typical is None:
         return None
     typical, other = floors.typical, loop.other_ms_per_request
-    prompt_ms = prompt_floor_ms(picture, None if picture.load is None else picture.load.input_tokens)
+    prompt_ms = own_prompt_floor_ms(picture)
     least = other if prompt_ms is None else min(other, ORDINARY * prompt_ms)
     central, fast, slow = (
         msgspec.structs.replace(
@@ -268,7 +268,7 @@ def with_clean_step(
     They take as long as an engine takes that mixes them into steps (the floor) to one that does not (an ordinary
     prompt's time), in the middle halfway.
     """
-    loop, floor = picture.loop, prompt_floor_ms(picture, picture.load.input_tokens if picture.load else None)
+    loop, floor = picture.loop, own_prompt_floor_ms(picture)
     plain = with_launches(picture, step_ms, low_ms, high_ms, binds_next, prompts_too=False)
     if plain is None or loop is None or floor is None or loop.other_ms_per_request >= floor:
         return plain
@@ -292,7 +292,7 @@ def with_exchange(
     plain, loop = with_step(picture, step_ms, low_ms, high_ms, binds_next), loop_at_load(picture)
     if plain is None or loop is None:
         return None
-    floor = prompt_floor_ms(picture, None if picture.load is None else picture.load.input_tokens)
+    floor = own_prompt_floor_ms(picture)
     central, fast = (
         msgspec.structs.replace(
             loop,

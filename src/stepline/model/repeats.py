@@ -16,6 +16,11 @@ def prompt_floor_ms(picture: Picture, tokens: float | None) -> float | None:
     return prefill_floor_ms(target.architecture, target.gpu, target.layout, tokens, routing="expected")
 
 
+def own_prompt_floor_ms(picture: Picture) -> float | None:
+    """The same of a prompt of the load."""
+    return prompt_floor_ms(picture, None if picture.load is None else picture.load.input_tokens)
+
+
 def repeated_by_loop(picture: Picture) -> float:
     """Share of the time in which retracted requests are probably computed again; 0 where nothing shows that.
 
@@ -25,7 +30,7 @@ def repeated_by_loop(picture: Picture) -> float:
     loop, load, seen = picture.loop, picture.load, retractions(picture.run)
     if loop is None or load is None or seen is None or picture.context is None:
         return 0.0
-    prompt_ms = prompt_floor_ms(picture, load.input_tokens)
+    prompt_ms = own_prompt_floor_ms(picture)
     again_ms = prompt_floor_ms(picture, picture.context.tokens)
     finished = sum(level.requests or 0 for level in picture.run.levels)
     if prompt_ms is None or again_ms is None or not finished or not loop.other_ms_per_request:

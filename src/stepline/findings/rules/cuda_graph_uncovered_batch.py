@@ -61,7 +61,7 @@ from stepline.model.law import LawPoint, fit
 from stepline.model.picture import Picture
 from stepline.model.points import point_at
 from stepline.model.predict import step_on_law, with_clean_step, with_other_cost
-from stepline.model.repeats import prompt_floor_ms
+from stepline.model.repeats import own_prompt_floor_ms
 
 JUMP = 1.1
 """Step over the covered law from which it counts: windows of one level spread by under 2 % on graph steps."""
@@ -148,8 +148,7 @@ def _beside_prompts(picture: Picture, tokens: float, largest: int) -> Fired | No
     if loop is None or busy is None or sizes is None or not idles_beside_prompts(picture, busy):
         return None
     cost = f"{units.ms(loop.other_ms_per_request)} a request"
-    load = picture.load
-    gain, floor_ms = None, prompt_floor_ms(picture, None if load is None else load.input_tokens)
+    gain, floor_ms = None, own_prompt_floor_ms(picture)
     if floor_ms is not None:
         cost = f"{cost}, where its prompt needs {units.ms(floor_ms)}"
         gain = gain_from(

@@ -30,7 +30,6 @@ References:
     sgl-project/sglang pull request 31395; docs/identifiability.md
 """
 
-import functools
 import statistics
 
 from stepline import units
@@ -51,12 +50,11 @@ from stepline.findings.outcome import (
 )
 from stepline.model.clocks import clocks
 from stepline.model.closed_loop import ClosedLoop
-from stepline.model.floor_prefill import prefill_floor_ms
 from stepline.model.host import GPU_IDLE, WORTH, gpu_busy
 from stepline.model.limits import running_limit
 from stepline.model.picture import Load, Picture, Step
 from stepline.model.predict import with_larger_batch, with_other_cost
-from stepline.model.repeats import prompt_floor_ms, repeated_by_loop
+from stepline.model.repeats import own_prompt_floor_ms, prompt_floor_ms, repeated_by_loop
 from stepline.model.stretched import stretches_prompts
 
 PREFILL_OVER_FLOOR = 2.0
@@ -94,7 +92,7 @@ def _others(picture: Picture, loop: ClosedLoop, load: Load, stated: float) -> tu
 
 def check(picture: Picture) -> Outcome:
     """Decide whether prefill holds decode up beyond its floor."""
-    loop, load, target = picture.loop, picture.load, picture.target
+    loop, load = picture.loop, picture.load
     if loop is None or load is None or load.input_tokens is None:
         return CannotTell(
             "time beside decode steps: client rate, output and prompt length",
@@ -111,13 +109,11 @@ def check(picture: Picture) -> Outcome:
         return Clear(
             f"the GPU idles {units.percent(1 - busy.share)} of the time: the host, not prefill work (H301, H302)"
         )
-    if target.architecture is None or target.gpu is None:
+    own_ms = own_prompt_floor_ms(picture)
+    if own_ms is None:
         return CannotTell("the prefill floor: model and GPU", "give --gpu and the model's config.json")
-    floor = functools.partial(
-        prefill_floor_ms, target.architecture, target.gpu, target.layout, routing="expected"
-    )
     tokens, number = _others(picture, loop, load, load.input_tokens)
-    own_ms, others_ms = floor(load.input_tokens), number * floor(tokens) if number else 0.0
+    others_ms = number * (prompt_floor_ms(picture, tokens) or 0.0) if number else 0.0
     named = (
         "its prompt and those that others sent meanwhile"
         if number
