@@ -91,7 +91,7 @@ def law_line(law: LawView) -> str:
 def saturating(law: SaturationView) -> str:
     """The law of a model with experts as a formula."""
     formula = f"{units.fmt(law.full_ms)} - {units.fmt(law.missing_ms)} · {units.fmt(law.untouched)}^N ms"
-    return f"step = {formula} · levels off as the batch calls every expert"
+    return f"step = {formula} · levels off as the batch grows"
 
 
 def kernel_floors(diagnosis: Diagnosis) -> str:

@@ -1,4 +1,4 @@
-"""Steps that level off as a batch calls every expert."""
+"""Steps that level off as a batch grows."""
 
 import pytest
 from hypothesis import given
