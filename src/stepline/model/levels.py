@@ -121,7 +121,7 @@ def _steady(level: LoadLevel) -> Interval | None:
 def others_seen(run: Run) -> bool:
     """Whether the engine's gauges once count more requests than the client holds open, beyond a level's opening.
 
-    In 40 of 41 recordings that had the server to themselves they never do; in the other one requests of the level before
+    In 40 of 41 recordings that had the server to themselves they never do; in the other requests of the level before
     were still there.
     """
     for level in run.levels:
