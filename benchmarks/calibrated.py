@@ -24,12 +24,12 @@ from stepline.evidence.calibration import STACK_PARTS, Calibration
 from stepline.facts.calibrations import measured_gpu, shipped_calibration
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
-from stepline.model.architecture import parse_config
-from stepline.model.assess import assess
-from stepline.model.layout import Layout
-from stepline.model.picture import Setup
-from stepline.model.rates import Rates
-from stepline.model.typical import typical_step
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Setup
+from stepline.model.roofline.architecture import parse_config
+from stepline.model.roofline.calibration_lines import Rates
+from stepline.model.roofline.layout import Layout
+from stepline.model.roofline.typical import typical_step
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 CAPTURES = (

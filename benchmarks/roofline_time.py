@@ -13,7 +13,7 @@ from stepline.cli.main import main
 raise SystemExit(main(["roofline", {model!r}, "--gpu", {gpu!r}, "--tp", {tp!r}]))
 """
 BARE = "import msgspec"
-IMPORTS = "import stepline.model.architecture, stepline.model.floor, stepline.model.capacity"
+IMPORTS = "from stepline.model.roofline import architecture, decode_floor, kv_capacity"
 RUNS = 11
 
 

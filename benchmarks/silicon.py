@@ -26,11 +26,11 @@ from silicon_rows import Judged, Row, judge, read
 
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
-from stepline.model.architecture import parse_config
-from stepline.model.capacity import capacity_sequences
-from stepline.model.floor import decode_floor
-from stepline.model.layout import Layout
-from stepline.model.typical import TERMS, features
+from stepline.model.roofline.architecture import parse_config
+from stepline.model.roofline.decode_floor import decode_floor
+from stepline.model.roofline.kv_capacity import capacity_sequences
+from stepline.model.roofline.layout import Layout
+from stepline.model.roofline.typical import TERMS, features
 
 CLASSES = {
     "hopper": ("NVIDIA H100 SXM", "NVIDIA H200 SXM"),

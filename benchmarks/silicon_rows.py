@@ -19,9 +19,9 @@ import msgspec
 from stepline.errors import UnknownFact
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import Gpu, find_gpu
-from stepline.model.architecture import Architecture, parse_config
-from stepline.model.capacity import capacity_sequences
-from stepline.model.layout import Layout
+from stepline.model.roofline.architecture import Architecture, parse_config
+from stepline.model.roofline.kv_capacity import capacity_sequences
+from stepline.model.roofline.layout import Layout
 
 TABLE = "aiconfigurator_core/systems/silicon_sample.csv"
 

@@ -10,13 +10,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepline.version import __version__
+
 if TYPE_CHECKING:
     from stepline.evidence.run import Run
     from stepline.findings.diagnosis import Diagnosis
-    from stepline.model.floor import Floor
+    from stepline.model.roofline.decode_floor import Floor
 
 __all__ = ["__version__", "diagnose", "read", "record", "roofline"]
-__version__ = "0.1.0"
+
 
 # Everything else is imported when called: `import stepline` and `stepline --help` stay quick.
 
@@ -75,8 +77,8 @@ def diagnose(
 ) -> "Diagnosis":
     """Diagnose a run; the settings are used only where the evidence does not say."""
     from stepline.findings.diagnose import diagnose as diagnose_picture  # noqa: PLC0415
-    from stepline.model.assess import assess  # noqa: PLC0415
-    from stepline.model.picture import Setup  # noqa: PLC0415
+    from stepline.model.picture.assess import assess  # noqa: PLC0415
+    from stepline.model.picture.picture import Setup  # noqa: PLC0415
 
     return diagnose_picture(assess(run, Setup(model=model, gpu=gpu, tp=tp, context_length=context_length)))
 
@@ -98,9 +100,9 @@ def roofline(
     """
     from stepline.facts.catalogue import find_model  # noqa: PLC0415
     from stepline.facts.hardware import find_gpu  # noqa: PLC0415
-    from stepline.model.architecture import parse_config  # noqa: PLC0415
-    from stepline.model.floor import decode_floor  # noqa: PLC0415
-    from stepline.model.layout import Layout  # noqa: PLC0415
+    from stepline.model.roofline.architecture import parse_config  # noqa: PLC0415
+    from stepline.model.roofline.decode_floor import decode_floor  # noqa: PLC0415
+    from stepline.model.roofline.layout import Layout  # noqa: PLC0415
 
     known = find_model(model)
     return decode_floor(

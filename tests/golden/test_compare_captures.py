@@ -12,10 +12,10 @@ from stepline.cli.live_arguments import defaults
 from stepline.errors import UsageError
 from stepline.findings.compare import compare
 from stepline.findings.ledger import ledger
-from stepline.model.assess import assess
-from stepline.model.picture import Picture, Setup
-from stepline.model.rate_pairs import rate_pairs
-from stepline.model.ratio import RUN_SPREAD
+from stepline.model.change.speedup import RUN_SPREAD
+from stepline.model.change.throughput_pairs import rate_pairs
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Picture, Setup
 from stepline.sources.read import read
 from tests.schemas import follow_schema
 

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from stepline.findings.diagnose import diagnose
-from stepline.model.activity import tensor_activity
-from stepline.model.assess import assess
-from stepline.model.picture import Setup
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Setup
+from stepline.model.roofline.tensor_activity import tensor_activity
 from stepline.sources.read import read
 
 STEPS = {1: 71.0, 8: 286.0, 16: 533.0}

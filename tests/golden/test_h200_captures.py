@@ -9,8 +9,8 @@ import pytest
 
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
-from stepline.model.assess import assess
-from stepline.model.picture import Picture, Setup
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Picture, Setup
 from stepline.sources.read import read
 
 RECORDED = Path(str(resources.files("stepline.lab").joinpath("recorded")))

@@ -11,8 +11,8 @@ from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.findings.outcome import Clear, Fired
 from stepline.findings.registry import find_rule
-from stepline.model.assess import assess
-from stepline.model.picture import Picture, Setup
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Picture, Setup
 from stepline.sources.read import read, trace_files
 
 FOLDER = Path(__file__).parents[1] / "data" / "h200-torch"

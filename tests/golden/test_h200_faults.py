@@ -12,8 +12,8 @@ import pytest
 
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
-from stepline.model.assess import assess
-from stepline.model.picture import Setup
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Setup
 from stepline.sources.read import read
 
 FOLDER = Path(__file__).parents[1] / "data" / "h200-sglang-2"

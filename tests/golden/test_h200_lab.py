@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from stepline.cli.main import main
-from stepline.model.law import LawPoint, fit
+from stepline.model.measure.law import LawPoint, fit
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "h200-lab"
 CASES = sorted(path.parent for path in RECORDINGS.glob("*/*/truth.toml"))

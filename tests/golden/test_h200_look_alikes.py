@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from stepline.findings.diagnose import diagnose
-from stepline.model.assess import assess
-from stepline.model.clocks import clocks
-from stepline.model.front_end import both_sides
-from stepline.model.idle_engine import idle_use
-from stepline.model.picture import Picture, Setup
+from stepline.model.measure.idle_engine import idle_use
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Picture, Setup
+from stepline.model.signs.front_end import both_sides
+from stepline.model.signs.sm_clocks import clocks
 from stepline.sources.read import read
 
 DATA = Path(__file__).parents[1] / "data"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from stepline import read
-from stepline.model.assess import assess
-from stepline.model.picture import Picture, Setup
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Picture, Setup
 
 DATA = Path(__file__).parents[1] / "data"
 

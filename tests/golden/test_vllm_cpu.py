@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stepline.model.assess import assess
-from stepline.model.law import StepLaw
-from stepline.model.picture import Setup
+from stepline.model.measure.law import StepLaw
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Setup
 from stepline.sources.read import read
 
 CAPTURE = Path(__file__).parents[1] / "data" / "vllm-cpu"

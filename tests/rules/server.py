@@ -15,8 +15,8 @@ from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.findings.outcome import Outcome
 from stepline.findings.registry import find_rule
-from stepline.model.assess import assess
-from stepline.model.picture import Picture, Setup
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Picture, Setup
 
 LOG = "server.log"
 LLAMA_8B = {

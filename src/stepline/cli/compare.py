@@ -9,7 +9,7 @@ from stepline.cli.results import add_result_arguments, check_one_stdout, deliver
 from stepline.errors import UsageError
 from stepline.findings.compare import compare
 from stepline.findings.comparison import Comparison
-from stepline.model.picture import Picture
+from stepline.model.picture.picture import Picture
 from stepline.report.comparison_md import to_markdown
 from stepline.report.comparison_terminal import draw
 from stepline.sources.address import is_url

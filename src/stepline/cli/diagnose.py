@@ -18,8 +18,8 @@ from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
-from stepline.model.assess import assess
-from stepline.model.picture import Picture, Setup
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Picture, Setup
 from stepline.sources.address import is_url, lacks_scheme
 from stepline.sources.read import TRACE_KIND, read, trace_files
 

@@ -7,9 +7,9 @@ import msgspec
 
 from stepline import units
 from stepline.errors import Inconclusive, UsageError
-from stepline.model.assess import assess
-from stepline.model.law import NoLaw
-from stepline.model.picture import Setup
+from stepline.model.measure.law import NoLaw
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Setup
 from stepline.sources.read import read
 
 

@@ -8,7 +8,7 @@ from stepline.cli.results import add_result_arguments, check_one_stdout, deliver
 from stepline.errors import UnreadableEvidence, UsageError
 from stepline.findings.history import History
 from stepline.findings.ledger import ledger
-from stepline.model.picture import Picture
+from stepline.model.picture.picture import Picture
 from stepline.report.history_md import to_markdown
 from stepline.report.history_terminal import draw
 

@@ -18,8 +18,8 @@ from stepline.cli.teller import Teller
 from stepline.errors import Inconclusive, UnreadableEvidence, UsageError
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
-from stepline.model.client import more_processes
-from stepline.model.picture import Picture
+from stepline.model.measure.client_health import more_processes
+from stepline.model.picture.picture import Picture
 from stepline.plan.change import change_for
 from stepline.plan.experiment import Experiment, Limits, Stop
 from stepline.plan.policy import MIN_CONTEXT, fitted, next_experiment, outline

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from stepline import __version__
 from stepline.errors import SteplineError
+from stepline.version import __version__
 
 VERBS = {
     "diagnose": "find why a server decodes slowly: a running one by its URL, or recorded evidence",

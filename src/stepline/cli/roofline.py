@@ -15,12 +15,12 @@ from stepline.evidence.calibration import Calibration
 from stepline.facts.calibrations import measured_gpu
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import Gpu, find_gpu
-from stepline.model.architecture import Architecture, parse_config
-from stepline.model.capacity import capacity_sequences, kv_bytes_per_token, weight_bytes_per_gpu
-from stepline.model.floor import Floor, decode_floor
-from stepline.model.floor_knee import knee_batch
-from stepline.model.layout import Layout
-from stepline.model.typical import Typical, typical_step
+from stepline.model.roofline.architecture import Architecture, parse_config
+from stepline.model.roofline.decode_floor import Floor, decode_floor
+from stepline.model.roofline.knee import knee_batch
+from stepline.model.roofline.kv_capacity import capacity_sequences, kv_bytes_per_token, weight_bytes_per_gpu
+from stepline.model.roofline.layout import Layout
+from stepline.model.roofline.typical import Typical, typical_step
 
 SCHEMA_VERSION = 1
 

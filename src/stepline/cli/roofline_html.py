@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from stepline import units
 from stepline.cli.roofline_table import flops, heading, short_ms, totals_columns, totals_row
-from stepline.model.floor import FloorComponent
+from stepline.model.roofline.decode_floor import FloorComponent
 
 if TYPE_CHECKING:
     from stepline.cli.roofline import Roofline

@@ -18,7 +18,7 @@ from stepline.findings.compare import compare
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.findings.knobs import changed_knobs
-from stepline.model.picture import Picture
+from stepline.model.picture.picture import Picture
 from stepline.plan.change import arm_levels, change_for
 from stepline.plan.experiment import Experiment
 from stepline.report.comparison_terminal import draw

@@ -2,10 +2,10 @@
 
 from stepline import units
 from stepline.findings.outcome import Gain, RuledOut
-from stepline.model.excess import PerRequestCost
-from stepline.model.levers import lever_verdicts
-from stepline.model.picture import Picture
-from stepline.model.predict import Prediction
+from stepline.model.change.predict import Prediction
+from stepline.model.measure.levers import lever_verdicts
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.per_request_excess import PerRequestCost
 
 
 def gain_from(prediction: Prediction | None) -> Gain | None:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from stepline import units
 from stepline.errors import UsageError
 from stepline.findings.diagnosis import Doubt
-from stepline.model.architecture import Architecture
-from stepline.model.cached import cached_share
-from stepline.model.picture import Picture
+from stepline.model.picture.picture import Picture
+from stepline.model.roofline.architecture import Architecture
+from stepline.model.signs.cached_prompts import cached_share
 
 SAME_CACHE = 0.1
 """Difference in the cached share of prompts that is refused: prefill takes up to a third of a sound server's time, so a

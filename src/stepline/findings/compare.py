@@ -12,12 +12,12 @@ from stepline.findings.diagnosis import Doubt, Span
 from stepline.findings.knobs import causes_of, changed_knobs
 from stepline.findings.promised import binds_next, component_changes, predictions
 from stepline.findings.sides import Side, make_side, order_in_time, side_view
-from stepline.model.levers import NO_CHANGE
-from stepline.model.pairs import Pair, Pairs
-from stepline.model.picture import Picture
-from stepline.model.rate_pairs import rate_pairs
-from stepline.model.ratio import RUN_SPREAD, Measured, drift, ratio, runs_that_settle
-from stepline.model.step_pairs import step_pairs
+from stepline.model.change.pairs import Pair, Pairs
+from stepline.model.change.speedup import RUN_SPREAD, Measured, drift, ratio, runs_that_settle
+from stepline.model.change.step_pairs import step_pairs
+from stepline.model.change.throughput_pairs import rate_pairs
+from stepline.model.measure.levers import NO_CHANGE
+from stepline.model.picture.picture import Picture
 
 MARGIN_REASON = "levels repeated on one server differ by up to 2 %"
 

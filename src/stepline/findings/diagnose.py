@@ -1,6 +1,6 @@
 """From a picture to a diagnosis: every rule asked, answers ranked by recoverable rate, doubts kept beside them."""
 
-from stepline import __version__, units
+from stepline import units
 from stepline.evidence.origin import Sourced
 from stepline.evidence.run import Run
 from stepline.findings import diagnosis as view
@@ -10,18 +10,19 @@ from stepline.findings.registry import RULES
 from stepline.findings.roofline_view import roofline
 from stepline.findings.timeline import timeline
 from stepline.findings.tried import with_trials
-from stepline.model.assess import law_or_none
-from stepline.model.clock import clock_time
-from stepline.model.drift import find_drift
-from stepline.model.host import gpu_busy
-from stepline.model.law import Interval, NoLaw, StepLaw
-from stepline.model.picture import Picture
-from stepline.model.points import SAME_CONTEXT
-from stepline.model.scrapes import over_recording
-from stepline.model.tensor import tensor_statement
-from stepline.model.traced import TracedStep
-from stepline.model.traced_floors import part_floors
-from stepline.model.windows import DecodeWindow
+from stepline.model.measure.counters import over_recording
+from stepline.model.measure.drift import find_drift
+from stepline.model.measure.law import Interval, NoLaw, StepLaw
+from stepline.model.measure.log_clock import clock_time
+from stepline.model.measure.traced_step import TracedStep
+from stepline.model.measure.windows import DecodeWindow
+from stepline.model.picture.assess import law_or_none
+from stepline.model.picture.picture import Picture
+from stepline.model.picture.step_points import SAME_CONTEXT
+from stepline.model.signs.host import gpu_busy
+from stepline.model.signs.tensor_pipe import tensor_statement
+from stepline.model.signs.traced_floors import part_floors
+from stepline.version import __version__
 
 WORTH = 0.1
 """Share of the load's time below which nothing is a finding, at most a note (DESIGN §2)."""

@@ -18,9 +18,9 @@ from stepline.findings.knobs import changed_knobs
 from stepline.findings.registry import RULES
 from stepline.findings.sides import Side, make_side, started
 from stepline.findings.tried import WORTH
-from stepline.model.levers import NO_CHANGE
-from stepline.model.picture import Picture
-from stepline.model.ratio import Measured, ratio
+from stepline.model.change.speedup import Measured, ratio
+from stepline.model.measure.levers import NO_CHANGE
+from stepline.model.picture.picture import Picture
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):

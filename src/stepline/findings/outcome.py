@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from stepline.evidence.origin import Origin
-from stepline.model.picture import Picture
+from stepline.model.picture.picture import Picture
 
 Status = Literal["confirmed", "suspected"]
 

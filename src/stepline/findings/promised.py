@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from stepline.findings.comparison import BindsNext, ComponentChange, PredictedView
 from stepline.findings.diagnosis import Finding, Span
 from stepline.findings.sides import Side
-from stepline.model.pairs import Pair
+from stepline.model.change.pairs import Pair
 
 
 def predictions(
@@ -88,7 +88,7 @@ def _gpu_work(finding: Finding, because: str, before: Side, after: Side) -> list
     ours, theirs, configured = before.chief.traced, after.chief.traced, after.chief.target.configured_context
     if ours is None or configured is None:
         return []
-    from stepline.model.trace.context import span_at  # noqa: PLC0415  # numpy, only where a trace was read
+    from stepline.model.trace.context_work import span_at  # noqa: PLC0415  # numpy, only where a trace was read
 
     predicted = span_at(ours.group, configured)
     if predicted is None:

@@ -2,12 +2,12 @@
 
 from stepline import units
 from stepline.findings.outcome import CannotTell, Clear
-from stepline.model.excess import ABOVE_ROOFLINE, PerRequestCost, per_request_cost
-from stepline.model.front_end import both_sides
-from stepline.model.host import gpu_busy
-from stepline.model.law import NoLaw, StepLaw
-from stepline.model.picture import Picture
-from stepline.model.points import CLIENT_GAP
+from stepline.model.measure.law import NoLaw, StepLaw
+from stepline.model.picture.picture import Picture
+from stepline.model.picture.step_points import CLIENT_GAP
+from stepline.model.signs.front_end import both_sides
+from stepline.model.signs.host import gpu_busy
+from stepline.model.signs.per_request_excess import ABOVE_ROOFLINE, PerRequestCost, per_request_cost
 
 MOSTLY_IDLE = 0.5
 """Busy share of the GPU below which most of a step passes without it, so that no kernel can be most of its growth."""

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from stepline.facts.hardware import Gpu
 from stepline.findings.detail import RooflinePoint, RooflineView
-from stepline.model.floor import Floor
-from stepline.model.picture import Picture
-from stepline.model.traced_floors import kernel_floor_ms, part_floors, peaks
+from stepline.model.picture.picture import Picture
+from stepline.model.roofline.decode_floor import Floor
+from stepline.model.signs.traced_floors import kernel_floor_ms, part_floors, peaks
 
 MAX_KERNELS = 12
 

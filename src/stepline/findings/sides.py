@@ -9,7 +9,7 @@ from stepline.findings.comparison import CauseView, RunView, SideView
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.findings.knobs import changed_knobs
-from stepline.model.picture import Picture
+from stepline.model.picture.picture import Picture
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,8 +2,8 @@
 
 from stepline.facts.levers import find_lever
 from stepline.findings.detail import KernelView, LevelView, LeverView
-from stepline.model.picture import Picture
-from stepline.model.traced_floors import kernel_floor_ms
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.traced_floors import kernel_floor_ms
 
 MAX_KERNELS = 12
 MAX_LEVERS = 40

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from stepline.evidence.gpu import GpuSample
 from stepline.evidence.run import Run
 from stepline.findings.detail import Series, Timeline, TimelineMark
-from stepline.model.clock import clock_time
-from stepline.model.gpu_use import align_clocks, working_gpus
-from stepline.model.picture import Picture
-from stepline.model.timeline import Interval, log_span, profiler_intervals
+from stepline.model.measure.gpu_use import align_clocks, working_gpus
+from stepline.model.measure.log_clock import clock_time
+from stepline.model.measure.timeline import Interval, log_span, profiler_intervals
+from stepline.model.picture.picture import Picture
 
 BINS = 120
 """A chart on a phone is about 360 pixels wide: three for each bin."""

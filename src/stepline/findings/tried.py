@@ -8,8 +8,8 @@ from stepline import units
 from stepline.evidence.load import LeverTrial
 from stepline.facts.levers import find_lever
 from stepline.findings.outcome import Clear, Fired, Gain, Observation, Outcome, Proof, Rule, RuledOut
-from stepline.model.levers import decisive_trials, lever_verdicts
-from stepline.model.picture import Picture
+from stepline.model.measure.levers import decisive_trials, lever_verdicts
+from stepline.model.picture.picture import Picture
 
 WORTH = 1.1
 """Gain from which a trial names a cause: the tenth of the load's time below which nothing is a finding."""

@@ -3,8 +3,8 @@
 import msgspec
 
 from stepline.findings.diagnosis import Diagnosis
-from stepline.model.limits import enough_context, running_limit
-from stepline.model.picture import Picture
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.batch_limit import enough_context, running_limit
 from stepline.plan.experiment import Experiment
 
 WARM_UP_SHARE = 1.25

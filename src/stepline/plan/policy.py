@@ -13,7 +13,7 @@ import msgspec
 
 from stepline.evidence.load import LoadLevel
 from stepline.findings.diagnosis import Diagnosis
-from stepline.model.picture import Picture
+from stepline.model.picture.picture import Picture
 from stepline.plan.experiment import Experiment, Limits, Stop
 
 MANY = 64

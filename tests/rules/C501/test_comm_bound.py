@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from stepline.findings.outcome import CannotTell, Clear, Fired
-from stepline.model.communication import collective_floor_us
+from stepline.model.signs.communication import collective_floor_us
 from tests.rules.exchange import Rank, exchanging
 from tests.rules.server import Stage, check, picture, server
 

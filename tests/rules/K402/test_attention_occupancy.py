@@ -5,7 +5,7 @@ from stepline.evidence.load import LoadLevel, StepRow
 from stepline.evidence.origin import Origin
 from stepline.evidence.trace import TraceKernel
 from stepline.findings.outcome import CannotTell, Clear, Fired
-from stepline.model.context_law import cache_at_most
+from stepline.model.signs.context_law import cache_at_most
 from tests.rules.server import Stage, check, level, picture, server
 from tests.rules.traces import with_trace
 

@@ -9,7 +9,7 @@ from stepline.cli import calibration_file, roofline
 from stepline.cli.main import main
 from stepline.errors import UnreadableEvidence, UsageError
 from tests.unit.cli.test_roofline_png import arguments
-from tests.unit.model.measured import calibration
+from tests.unit.model.roofline.calibrations import calibration
 
 
 @pytest.fixture

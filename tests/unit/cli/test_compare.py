@@ -12,8 +12,8 @@ import pytest
 from stepline.cli.main import main
 from stepline.errors import UsageError
 from stepline.findings.compare import compare
-from stepline.model.assess import assess
-from stepline.model.picture import Setup
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Setup
 from stepline.report.comparison_md import to_markdown
 from stepline.report.jsonout import schema
 from stepline.sources.read import read

@@ -7,8 +7,8 @@ from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.findings.diagnose import diagnose
 from stepline.findings.tables import KERNEL_NAME, MAX_KERNELS, MAX_LEVERS
-from stepline.model.assess import assess
-from stepline.model.picture import Setup
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Setup
 from stepline.model.trace import summarise
 from stepline.sources.read import read
 from stepline.sources.readers import torch_trace

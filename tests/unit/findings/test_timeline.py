@@ -5,8 +5,8 @@ from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport, SchedulerEvent
 from stepline.findings.timeline import BINS, timeline
-from stepline.model.assess import assess
-from stepline.model.picture import Setup
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Setup
 
 START = 1_800_000_000.0
 

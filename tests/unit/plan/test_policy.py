@@ -5,8 +5,8 @@ import pytest
 
 from stepline.evidence.origin import Origin, Sourced
 from stepline.findings.diagnose import diagnose
-from stepline.model.assess import assess
-from stepline.model.picture import Setup
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Setup
 from stepline.plan.experiment import Experiment, Limits, Stop
 from stepline.plan.policy import MANY, next_experiment, outline
 from tests.rules.server import Stage, level, server

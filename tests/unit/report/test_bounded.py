@@ -1,8 +1,8 @@
 import msgspec
 
 from stepline.cli.diagnose import diagnose
-from stepline.model.assess import assess
-from stepline.model.picture import Setup
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Setup
 from stepline.report.bounded import ITEMS, TEXT, bounded
 from stepline.report.html import LARGEST, page
 from stepline.report.markdown import LONGEST, markdown

@@ -7,8 +7,8 @@ import pytest
 
 from stepline.cli.main import main
 from stepline.findings.diagnose import diagnose
-from stepline.model.assess import assess
-from stepline.model.picture import Setup
+from stepline.model.picture.assess import assess
+from stepline.model.picture.picture import Setup
 from stepline.report.terminal import draw
 from stepline.sources.read import read
 from tests.captures import DATA, RECORDED

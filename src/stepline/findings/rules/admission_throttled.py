@@ -43,9 +43,9 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.limits import RunningLimit, running_limit
-from stepline.model.picture import Picture
-from stepline.model.predict import with_larger_batch
+from stepline.model.change.predict import with_larger_batch
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.batch_limit import RunningLimit, running_limit
 
 
 def check(picture: Picture) -> Outcome:

@@ -42,12 +42,12 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.context_law import AtMost, SlowCache, cache_at_load, cache_at_most, law_at_load
-from stepline.model.excess import ABOVE_ROOFLINE
-from stepline.model.kernel_paths import component_floor_ms
-from stepline.model.picture import Picture
-from stepline.model.predict import traced_batch_step, with_decode_work
-from stepline.model.traced import WORTH_SHARE
+from stepline.model.change.predict import traced_batch_step, with_decode_work
+from stepline.model.measure.traced_step import WORTH_SHARE
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.context_law import AtMost, SlowCache, cache_at_load, cache_at_most, law_at_load
+from stepline.model.signs.kernel_paths import component_floor_ms
+from stepline.model.signs.per_request_excess import ABOVE_ROOFLINE
 
 
 def check(picture: Picture) -> Outcome:

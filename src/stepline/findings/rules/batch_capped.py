@@ -44,9 +44,9 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.limits import POOL_FULL, RunningLimit, running_limit
-from stepline.model.picture import Picture
-from stepline.model.predict import with_larger_batch
+from stepline.model.change.predict import with_larger_batch
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.batch_limit import POOL_FULL, RunningLimit, running_limit
 
 HEALTHY_GAP = 2.5
 """Step over floor up to which decode is called healthy: sound steps on the H200 take 1.6 to 1.8 times the floor, and

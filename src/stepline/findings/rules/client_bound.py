@@ -38,8 +38,8 @@ from stepline.findings.outcome import (
     RuledOut,
     Try,
 )
-from stepline.model.client import overtaxed
-from stepline.model.picture import Picture
+from stepline.model.measure.client_health import overtaxed
+from stepline.model.picture.picture import Picture
 
 
 def check(picture: Picture) -> Outcome:

@@ -45,9 +45,9 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.clocks import Clocks, clocks
-from stepline.model.picture import Picture
-from stepline.model.predict import loop_at_load
+from stepline.model.change.predict import loop_at_load
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.sm_clocks import Clocks, clocks
 
 LOW_CLOCK = 0.85
 """Share of the full clock: medians under load are 0.89 to 1.00 on healthy H200 servers, with the power cap set in up to

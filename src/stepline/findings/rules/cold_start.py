@@ -39,8 +39,8 @@ from stepline.findings.outcome import (
     RuledOut,
     Try,
 )
-from stepline.model.levels import OfferedLevel
-from stepline.model.picture import Picture
+from stepline.model.measure.levels import OfferedLevel
+from stepline.model.picture.picture import Picture
 
 SLOWER = 5.0
 """A lightly loaded server answers first; five times slower than under more load is beyond any scheduling noise (the

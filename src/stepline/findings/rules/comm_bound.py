@@ -42,10 +42,10 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.communication import Communication, collective_floor_us, communication, world
-from stepline.model.picture import Picture
-from stepline.model.predict import saved_at_load, with_exchange
-from stepline.model.traced import WORTH_SHARE
+from stepline.model.change.predict import saved_at_load, with_exchange
+from stepline.model.measure.traced_step import WORTH_SHARE
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.communication import Communication, collective_floor_us, communication, world
 
 
 def check(picture: Picture) -> Outcome:

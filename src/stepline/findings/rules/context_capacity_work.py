@@ -47,12 +47,12 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.findings.roofline_excess import roofline_excess
-from stepline.model.context_law import cache_at_load
-from stepline.model.excess import PerRequestCost, capacity_explains, per_request_cost
-from stepline.model.limits import enough_context
-from stepline.model.picture import Picture
-from stepline.model.predict import without_excess, without_work
-from stepline.model.traced import CAPACITY_SHARE, TracedStep
+from stepline.model.change.predict import without_excess, without_work
+from stepline.model.measure.traced_step import CAPACITY_SHARE, TracedStep
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.batch_limit import enough_context
+from stepline.model.signs.context_law import cache_at_load
+from stepline.model.signs.per_request_excess import PerRequestCost, capacity_explains, per_request_cost
 
 TRACE_ATTRIBUTED = 0.8
 """Share of a step's GPU time in named components from which a trace that shows no such work speaks against it."""
@@ -124,7 +124,7 @@ def _seen(picture: Picture, traced: TracedStep, work: ContextWork) -> Fired:
         evidence.append(
             Observation(f"live context about {picture.context.tokens:,.0f} tokens ({picture.context.route})")
         )
-    from stepline.model.trace.context import span_at  # noqa: PLC0415  # numpy, only where a trace was read
+    from stepline.model.trace.context_work import span_at  # noqa: PLC0415  # numpy, only where a trace was read
 
     lower = enough_context(picture)
     after = None if lower is None else span_at(group, lower)

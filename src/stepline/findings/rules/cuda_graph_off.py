@@ -41,9 +41,9 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.host import GPU_IDLE, BusyShare, gpu_busy, graph_use, traced_eager
-from stepline.model.picture import Picture
-from stepline.model.predict import with_launches
+from stepline.model.change.predict import with_launches
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.host import GPU_IDLE, BusyShare, gpu_busy, graph_use, traced_eager
 
 FAR_ABOVE_FLOOR = 2.5
 """Without counters, a step this many times its floor: healthy decode on the H200 takes 1.6 to 1.8 times."""

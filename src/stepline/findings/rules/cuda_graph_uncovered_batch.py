@@ -45,8 +45,12 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.assess import law_or_none
-from stepline.model.host import (
+from stepline.model.change.predict import step_on_law, with_clean_step, with_other_cost
+from stepline.model.measure.law import LawPoint, fit
+from stepline.model.picture.assess import law_or_none
+from stepline.model.picture.picture import Picture
+from stepline.model.picture.step_points import point_at
+from stepline.model.signs.host import (
     COVERED,
     EDGE,
     GPU_IDLE,
@@ -57,11 +61,7 @@ from stepline.model.host import (
     idles_beside_prompts,
     prompts_beyond_graphs,
 )
-from stepline.model.law import LawPoint, fit
-from stepline.model.picture import Picture
-from stepline.model.points import point_at
-from stepline.model.predict import step_on_law, with_clean_step, with_other_cost
-from stepline.model.repeats import own_prompt_floor_ms
+from stepline.model.signs.recompute import own_prompt_floor_ms
 
 JUMP = 1.1
 """Step over the covered law from which it counts: windows of one level spread by under 2 % on graph steps."""

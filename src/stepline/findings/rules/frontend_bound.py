@@ -43,8 +43,8 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.front_end import BothSides, both_sides
-from stepline.model.picture import Picture
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.front_end import BothSides, both_sides
 
 
 def check(picture: Picture) -> Outcome:

@@ -27,7 +27,7 @@ References:
 """
 
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Outcome, Proof, Rival, Rule, Try
-from stepline.model.picture import Picture
+from stepline.model.picture.picture import Picture
 
 
 def check(picture: Picture) -> Outcome:

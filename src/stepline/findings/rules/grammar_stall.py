@@ -33,7 +33,7 @@ import statistics
 
 from stepline import units
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Outcome, Proof, Rival, Rule, Try
-from stepline.model.picture import Picture
+from stepline.model.picture.picture import Picture
 
 WORTH = 0.1
 """Share of the load below which nothing is a finding."""

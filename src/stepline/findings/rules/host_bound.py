@@ -42,7 +42,10 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.host import (
+from stepline.model.change.predict import takes_turns, without_host
+from stepline.model.measure.law import NoLaw
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.host import (
     GPU_IDLE,
     BusyShare,
     beyond_graphs,
@@ -51,10 +54,7 @@ from stepline.model.host import (
     idles_beside_prompts,
     idles_in_decode,
 )
-from stepline.model.law import NoLaw
-from stepline.model.picture import Picture
-from stepline.model.predict import takes_turns, without_host
-from stepline.model.speculation import wasted
+from stepline.model.signs.speculation import wasted
 
 TAKING_TURNS = 0.1
 """Idle share worth naming where overlap is off by setting, so that the host's turn is known to be in the step: healthy

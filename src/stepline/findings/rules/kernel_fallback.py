@@ -45,8 +45,10 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.excess import ABOVE_ROOFLINE
-from stepline.model.kernel_paths import (
+from stepline.model.change.predict import traced_batch_step, with_step
+from stepline.model.measure.traced_step import WORTH_SHARE, TracedStep
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.kernel_paths import (
     GenericPath,
     component_floor_ms,
     generic_path,
@@ -54,9 +56,7 @@ from stepline.model.kernel_paths import (
     loose_ms,
     one_by_one,
 )
-from stepline.model.picture import Picture
-from stepline.model.predict import traced_batch_step, with_step
-from stepline.model.traced import WORTH_SHARE, TracedStep
+from stepline.model.signs.per_request_excess import ABOVE_ROOFLINE
 
 MOST = 0.5
 """Share of a part's time in general kernels from which they are its path; a fused one has some beside it."""

@@ -39,11 +39,11 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.host import WORTH
-from stepline.model.limits import POOL_FULL, RunningLimit, running_limit
-from stepline.model.picture import Picture
-from stepline.model.predict import with_larger_batch
-from stepline.model.retraction import lost_or_fell
+from stepline.model.change.predict import with_larger_batch
+from stepline.model.measure.preemption import lost_or_fell
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.batch_limit import POOL_FULL, RunningLimit, running_limit
+from stepline.model.signs.host import WORTH
 
 
 def check(picture: Picture) -> Outcome:

@@ -41,11 +41,8 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.limits import running_limit
-from stepline.model.picture import Picture
-from stepline.model.predict import with_larger_batch
-from stepline.model.repeats import repeated_by_loop
-from stepline.model.retraction import (
+from stepline.model.change.predict import with_larger_batch
+from stepline.model.measure.preemption import (
     WORTH,
     Cliff,
     LostRequest,
@@ -55,6 +52,9 @@ from stepline.model.retraction import (
     repeated_share,
     retractions,
 )
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.batch_limit import running_limit
+from stepline.model.signs.recompute import repeated_by_loop
 
 
 def check(picture: Picture) -> Outcome:

@@ -42,13 +42,13 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.findings.roofline_excess import roofline_excess
-from stepline.model.context_law import cache_at_load
-from stepline.model.excess import PerRequestCost, capacity_explains
-from stepline.model.kernel_paths import one_by_one
-from stepline.model.law import StepLaw
-from stepline.model.picture import Picture
-from stepline.model.predict import without_excess, without_work
-from stepline.model.traced import WORTH_SHARE
+from stepline.model.change.predict import without_excess, without_work
+from stepline.model.measure.law import StepLaw
+from stepline.model.measure.traced_step import WORTH_SHARE
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.context_law import cache_at_load
+from stepline.model.signs.kernel_paths import one_by_one
+from stepline.model.signs.per_request_excess import PerRequestCost, capacity_explains
 
 
 def check(picture: Picture) -> Outcome:

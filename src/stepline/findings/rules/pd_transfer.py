@@ -44,8 +44,8 @@ from stepline.findings.outcome import (
     RuledOut,
     Try,
 )
-from stepline.model.limits import POOL_FULL
-from stepline.model.picture import Picture
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.batch_limit import POOL_FULL
 
 BATCHES = 4.0
 """Requests in transfer over those of one prefill batch. While a batch is computed the one before it is sent, so one or

@@ -48,14 +48,14 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.clocks import clocks
-from stepline.model.closed_loop import ClosedLoop
-from stepline.model.host import GPU_IDLE, WORTH, gpu_busy
-from stepline.model.limits import running_limit
-from stepline.model.picture import Load, Picture, Step
-from stepline.model.predict import with_larger_batch, with_other_cost
-from stepline.model.repeats import own_prompt_floor_ms, prompt_floor_ms, repeated_by_loop
-from stepline.model.stretched import stretches_prompts
+from stepline.model.change.predict import with_larger_batch, with_other_cost
+from stepline.model.measure.closed_loop import ClosedLoop
+from stepline.model.picture.picture import Load, Picture, Step
+from stepline.model.signs.batch_limit import running_limit
+from stepline.model.signs.host import GPU_IDLE, WORTH, gpu_busy
+from stepline.model.signs.recompute import own_prompt_floor_ms, prompt_floor_ms, repeated_by_loop
+from stepline.model.signs.sm_clocks import clocks
+from stepline.model.signs.stretched_prompts import stretches_prompts
 
 PREFILL_OVER_FLOOR = 2.0
 """Prefill time over its FLOP floor that is ordinary: 256-token prompts took 1.7 times on a healthy H200 server."""

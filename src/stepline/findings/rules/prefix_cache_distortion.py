@@ -27,8 +27,8 @@ References:
 
 from stepline import units
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Outcome, Proof, Rival, Rule, Try
-from stepline.model.cached import cached_share
-from stepline.model.picture import Picture
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.cached_prompts import cached_share
 
 WORTH = 0.3
 """Cached share from which prefill is shortened beyond what unique prompts allow: those hit 0 to 0.1 % (chat templates

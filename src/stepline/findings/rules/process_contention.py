@@ -37,9 +37,9 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.idle_engine import idle_use
-from stepline.model.picture import Picture
-from stepline.model.predict import without_neighbour
+from stepline.model.change.predict import without_neighbour
+from stepline.model.measure.idle_engine import idle_use
+from stepline.model.picture.picture import Picture
 
 FOREIGN = 0.1
 """Busy share with an idle engine: at most 0.01 % in 38 recordings of H200 servers, 52 % beside another process."""

@@ -24,8 +24,8 @@ References:
 
 from stepline import units
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Outcome, Proof, Rival, Rule, Try
-from stepline.model.limits import running_limit
-from stepline.model.picture import Picture
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.batch_limit import running_limit
 
 
 def check(picture: Picture) -> Outcome:

@@ -42,9 +42,9 @@ from stepline.findings.outcome import (
     Rule,
     Try,
 )
-from stepline.model.kernel_paths import component_floor_ms
-from stepline.model.picture import Picture
-from stepline.model.traced import WORTH_SHARE, TracedStep
+from stepline.model.measure.traced_step import WORTH_SHARE, TracedStep
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.kernel_paths import component_floor_ms
 
 
 def check(picture: Picture) -> Outcome:

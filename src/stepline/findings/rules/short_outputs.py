@@ -35,9 +35,9 @@ References:
 from stepline import units
 from stepline.facts.hardware import all_gpus
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Outcome, Proof, Rival, Rule, Try
-from stepline.model.cached import cached_share
-from stepline.model.floor_prefill import prefill_floor_ms
-from stepline.model.picture import Load, Picture
+from stepline.model.picture.picture import Load, Picture
+from stepline.model.roofline.prefill_floor import prefill_floor_ms
+from stepline.model.signs.cached_prompts import cached_share
 
 
 def check(picture: Picture) -> Outcome:

@@ -42,11 +42,11 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.host import GPU_IDLE, gpu_busy
-from stepline.model.picture import Picture
-from stepline.model.predict import without_drafts, without_host
-from stepline.model.speculation import WASTED, tokens_a_step
-from stepline.model.windows import DecodeWindow
+from stepline.model.change.predict import without_drafts, without_host
+from stepline.model.measure.windows import DecodeWindow
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.host import GPU_IDLE, gpu_busy
+from stepline.model.signs.speculation import WASTED, tokens_a_step
 
 FASTER = 1.1
 """Plain over speculative rate from which speculation is called not paying: a tenth of the load's time."""

@@ -43,10 +43,10 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.communication import Communication, communication, world
-from stepline.model.picture import Picture
-from stepline.model.predict import saved_at_load, with_exchange
-from stepline.model.traced import WORTH_SHARE
+from stepline.model.change.predict import saved_at_load, with_exchange
+from stepline.model.measure.traced_step import WORTH_SHARE
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.communication import Communication, communication, world
 
 SAME_WORK = 0.02
 """Kernels of two ranks within 2 % are the same program: ranks differ by a copy or a sampling kernel, not by layers."""

@@ -28,8 +28,8 @@ References:
 
 from stepline import units
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Outcome, Proof, Rival, Rule, Try
-from stepline.model.picture import Picture
-from stepline.model.tensor import tensor_reading
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.tensor_pipe import tensor_reading
 
 TOO_LOW = 0.5
 """Measured over the least expected: samples hold pauses between steps too, which on the host-limited H200 captures

@@ -41,8 +41,8 @@ from stepline.findings.outcome import (
     Status,
     Try,
 )
-from stepline.model.picture import Picture
-from stepline.model.trace_integrity import NO_GPU_WORK, trace_integrity
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.trace_integrity import NO_GPU_WORK, trace_integrity
 
 
 def check(picture: Picture) -> Outcome:

@@ -43,16 +43,16 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.kernel_paths import (
+from stepline.model.change.predict import saved_at_load, with_exchange
+from stepline.model.measure.traced_step import WORTH_SHARE, TracedStep
+from stepline.model.picture.picture import Picture
+from stepline.model.signs.kernel_paths import (
     WIDE_BITS,
     WideProducts,
     weight_bits,
     weights_floor_ms,
     wide_products,
 )
-from stepline.model.picture import Picture
-from stepline.model.predict import saved_at_load, with_exchange
-from stepline.model.traced import WORTH_SHARE, TracedStep
 
 MOST = 0.5
 """Share of matrix time from which it is the weights that are wide: single wide layers (head, router) stay below."""

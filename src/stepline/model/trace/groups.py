@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.evidence.trace import ComponentTime, IdleCause, StepGroup, TraceStep
-from stepline.model.trace import context, idle
+from stepline.model.trace import context_work, idle
 from stepline.model.trace.accounting import by_group
 from stepline.model.trace.attribute import Attribution
 from stepline.model.trace.ownership import Shares
@@ -27,7 +27,7 @@ class Known:
     shares: Shares
     attribution: Attribution
     tables: Tables
-    context: context.Found | None
+    context: context_work.Found | None
 
 
 def groups(
@@ -60,7 +60,7 @@ def _group(known: Known, cut: Segmentation, sample: list[TraceStep], rows: NDArr
     busy = [step.busy_ms for step in sample]
     shaped = None
     if known.context:
-        shaped = context.per_step(
+        shaped = context_work.per_step(
             known.context, known.work, rows, known.shares.owned, steps=steps, batch=batch
         )
     return StepGroup(

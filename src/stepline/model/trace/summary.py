@@ -6,7 +6,7 @@ import numpy as np
 
 from stepline.evidence.trace import RankTrace, TraceDoubt, TraceSummary
 from stepline.evidence.trace_arrays import RawTrace
-from stepline.model.trace import accounting, context, groups
+from stepline.model.trace import accounting, context_work, groups
 from stepline.model.trace.attribute import Attribution
 from stepline.model.trace.doubts import doubts
 from stepline.model.trace.ownership import shares
@@ -72,7 +72,7 @@ def rank(
     device = raw.devices.get(work.device)
     step = cut.step if cut else np.full(len(gpu), -1)
     batches = {start.batch for start in cut.starts if start.batch} if cut else set()
-    found = context.find(work, step, context_tokens, device.sms if device else None, batches)
+    found = context_work.find(work, step, context_tokens, device.sms if device else None, batches)
     tables = Tables(work, owned.owned, attribution, device, found)
     known = groups.Known(work, owned, attribution, tables, found)
     steps = accounting.steps(work, cut, owned) if cut else []

@@ -11,9 +11,9 @@ from stepline.evidence.trace import TraceDevice, TraceKernel
 from stepline.evidence.trace_arrays import KERNEL, Column, GpuWork
 from stepline.facts import kernels
 from stepline.model.trace.attribute import FOUND_BY, Attribution
-from stepline.model.trace.context import Found
+from stepline.model.trace.bandwidth import rates
+from stepline.model.trace.context_work import Found
 from stepline.model.trace.occupancy import occupancy
-from stepline.model.trace.rates import rates
 from stepline.model.trace.work import Work
 
 _FRAMEWORK = re.compile(

@@ -9,7 +9,7 @@ from stepline.evidence.calibration import ENGINE_ATTENTION, STACK_PARTS
 from stepline.lab.calibrate.bulk import streams
 from stepline.lab.calibrate.plan import L2_ROTATION, PRODUCTS, ROWS, remark, repeats, rotation
 from stepline.lab.calibrate.small import attention, kernels, stack
-from stepline.model.rates import ARGMAX, SMALL_KERNELS
+from stepline.model.roofline.calibration_lines import ARGMAX, SMALL_KERNELS
 
 H200_L2_BYTES = 60 << 20
 

@@ -1,0 +1,1 @@
+"""What a run says was measured: decode windows, levels, the step law, counters, the GPU's use."""

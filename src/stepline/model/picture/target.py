@@ -1,0 +1,79 @@
+"""Who is under diagnosis: model, GPU, layout and context, from the evidence first and the command line second."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from stepline.errors import UnknownFact
+from stepline.evidence.origin import Sourced
+from stepline.evidence.run import Run
+from stepline.facts.catalogue import find_model
+from stepline.facts.hardware import find_gpu
+from stepline.model.picture.picture import Setup, Target
+from stepline.model.roofline.architecture import Architecture, parse_config
+from stepline.model.roofline.layout import Layout
+
+
+def find_target(run: Run, setup: Setup) -> tuple[Target, str | None]:
+    """The server, and why there can be no floor (None when model and GPU are known)."""
+    server, missing = run.server, []
+    architecture: Architecture | None = None
+    try:
+        config: Mapping[str, Any] | None = _said(run.model_config)
+        name = setup.model or _said(server.model)
+        if config is None and name is not None:
+            config = find_model(name).config
+        if config is None:
+            missing.append("the model is not known: give its config.json or --model")
+        else:
+            architecture = parse_config(config, name=name or "")
+    except UnknownFact as error:
+        missing.append(str(error))
+    gpu = None
+    gpu_name = _said(server.gpu) or setup.gpu
+    try:
+        if gpu_name is None:
+            missing.append("the GPU is not known: give --gpu")
+        else:
+            gpu = find_gpu(gpu_name)
+    except UnknownFact as error:
+        missing.append(str(error))
+    configured, source = _configured_context(run, setup)
+    layout = Layout(
+        tp=_said(server.tp) or setup.tp or 1,
+        ep=_said(server.ep) or setup.ep or 1,
+        dp=_said(server.dp) or setup.dp or 1,
+        pp=_said(server.pp) or setup.pp or 1,
+        dp_attention=bool(_said(server.dp_attention)),
+    )
+    target = Target(
+        engine=_said(server.engine),
+        version=_said(server.version),
+        model=_said(server.model) or setup.model,
+        architecture=architecture,
+        gpu=gpu,
+        layout=layout,
+        configured_context=configured,
+        configured_context_source=source,
+        dummy_weights=bool(_said(server.dummy_weights)),
+        kv_dtype=_said(server.kv_dtype) or "auto",
+        calibration=setup.calibration,
+    )
+    return target, "; ".join(missing) or None
+
+
+def _configured_context(run: Run, setup: Setup) -> tuple[int | None, str | None]:
+    """The context the engine prepares for: its setting, else the model's maximum, which engines default to."""
+    stated = run.server.context_length
+    if stated is not None:
+        return stated.value, str(stated.origin)
+    config = run.model_config
+    if config is not None and setup.context_length is None:
+        nested = config.value.get("text_config") or config.value
+        maximum = nested.get("max_position_embeddings")
+        if isinstance(maximum, int):
+            return maximum, f"{config.origin.file}#max_position_embeddings, the engines' default"
+    return None, None
+
+
+def _said(value: Sourced[Any] | None) -> Any:
+    return None if value is None else value.value

@@ -1,0 +1,145 @@
+"""A decode step as the sum of what its kernels were measured to take on this GPU, one at a time.
+
+No engine, capture or public row enters: products stream their weights at the rate of their batch and size, attention
+reads its cache, the small kernels of a layer take what small kernels take, the logits are passed a few times, and each
+kernel pays for following another kind, as whole layers show. What is left out lowers the sum: gaps between steps, work
+of the host that shows, kernels slower than torch's.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from stepline.facts.hardware import Gpu
+from stepline.model.roofline.architecture_parts import ATTENTION_SIDE, Architecture, Format, Matrix
+from stepline.model.roofline.calibration_lines import Rates
+from stepline.model.roofline.forward_cost import cache_work, ways
+from stepline.model.roofline.layout import Layout, check_layout
+
+SMALL_PER_LAYER = 6
+"""Beside products and attention: two norms with their residual, rotary embedding, cache write, the merge of attention's
+splits, activation. SGLang and vLLM fuse these and no more; a trace of a decode step of SGLang 0.5.16 shows the same."""
+LOGIT_PASSES = 5
+"""Sampling by temperature in the engines' plain path: scale, softmax, noise, divide, argmax; each over all logits."""
+LOGITS = 128256
+"""Of the vocabulary that passes were measured with."""
+ACTIVATION_BYTES = 2
+_JOINED = ("k_proj", "v_proj", "up_proj")
+"""Weights that engines multiply together with the one before: query, key and value; gate and up."""
+
+
+class Product(NamedTuple):
+    """A matrix product that engines launch as one kernel, in each of `layers` layers."""
+
+    weight_bytes: float
+    """On one GPU."""
+    params: float
+    rows: float
+    dtype: str
+    layers: int
+
+
+def why_not(architecture: Architecture, gpu: Gpu, layout: Layout, rates: Rates) -> str | None:
+    """Why a calibration does not describe this model on this layout; None when it does."""
+    body = architecture.body
+    if rates.missing:
+        return f"it lacks {' and '.join(rates.missing)}"
+    if body.experts:
+        return "grouped products of experts are not measured"
+    if body.states:
+        return "linear attention is not measured"
+    if any(cache.component != "kv read" or cache.name == "latent" for cache in body.caches):
+        return "latent and sparse attention are not measured"
+    if not all(rates.streams(_dtype(matrix.format)) for matrix in body.matrices if matrix.gemm):
+        return "products of its quantisation are not measured"
+    if layout.dp_attention:
+        return "exchange under attention data parallelism is not measured"
+    if layout.tp > 1 and layout.tp not in gpu.allreduce_us_common:
+        return f"no all-reduce latency is known for {layout.tp}x {gpu.name}"
+    return None
+
+
+def calibrated_step_ms(
+    architecture: Architecture,
+    gpu: Gpu,
+    layout: Layout,
+    rates: Rates,
+    *,
+    batch: float,
+    context_tokens: float,
+    kv_dtype: str = "auto",
+) -> float:
+    """Milliseconds of a decode step, summed over its kernels on one GPU; through all stages of a pipeline.
+
+    Args:
+        architecture: A model for which `why_not` is None, as for the layout.
+        gpu: The GPU that was measured; its published all-reduce stands in where none was measured.
+        layout: How the model is spread.
+        rates: What was measured on that GPU.
+        batch: Running sequences of one data-parallel rank.
+        context_tokens: Live tokens of a sequence.
+        kv_dtype: Type of cached keys and values.
+
+    Raises:
+        UnknownFact: an impossible layout, an unknown cache type, or a measurement that lacks.
+    """
+    check_layout(architecture, layout)
+    joined = list(products(architecture, layout, batch))
+    small = architecture.layers * SMALL_PER_LAYER + 1
+    kernels = small + LOGIT_PASSES + sum(product.layers for product in joined)
+    ms = sum(_product_ms(rates, product) for product in joined)
+    kv_dtype = architecture.kv_dtype if kv_dtype == "auto" else kv_dtype
+    for cache, work in zip(
+        architecture.body.caches,
+        cache_work(
+            architecture.body,
+            layout,
+            sequences=batch,
+            queries=batch,
+            context_tokens=context_tokens,
+            kv_dtype=kv_dtype,
+        ),
+        strict=True,
+    ):
+        ms += cache.layers * rates.attention_ms(batch, work.bytes / cache.layers)
+        kernels += cache.layers
+    ms += small * rates.small_ms(batch) + kernels * rates.following_ms(batch)
+    ms += LOGIT_PASSES * rates.argmax_ms(batch) * architecture.vocab / LOGITS
+    return ms + _exchange_ms(architecture, gpu, layout, rates, batch)
+
+
+def products(architecture: Architecture, layout: Layout, batch: float) -> Iterator[Product]:
+    """The matrix products of a step, joined as engines join them."""
+    joined: list[list[Matrix]] = []
+    for matrix in architecture.body.matrices:
+        if matrix.gemm:
+            if matrix.name.rsplit(".", 1)[-1] in _JOINED and joined:
+                joined[-1].append(matrix)
+            else:
+                joined.append([matrix])
+    for group in joined:
+        first = group[0]
+        shares = [matrix.params / ways(matrix, matrix.component, layout) for matrix in group]
+        rows = batch if first.component in ATTENTION_SIDE else batch * layout.ranks
+        size = sum(share * matrix.format.bits / 8 for share, matrix in zip(shares, group, strict=True))
+        yield Product(size, sum(shares), rows, _dtype(first.format) or "", first.layers)
+
+
+def _product_ms(rates: Rates, product: Product) -> float:
+    flops = 2 * product.params * product.rows
+    return product.layers * rates.product_ms(product.dtype, product.rows, product.weight_bytes, flops)
+
+
+def _dtype(fmt: Format) -> str | None:
+    """The measured type whose products these weights are read like."""
+    if fmt.bits == 16:
+        return "bf16"
+    return "fp8" if fmt.math == "fp8" and 8 <= fmt.bits < 8.1 else None
+
+
+def _exchange_ms(architecture: Architecture, gpu: Gpu, layout: Layout, rates: Rates, batch: float) -> float:
+    """All-reduces of a step: two a layer, as in the floor."""
+    count = architecture.layers * ((layout.attention_tp > 1) + (layout.tp > 1))
+    if not count:
+        return 0.0
+    each_ms = rates.all_reduce_ms(layout.tp, batch * architecture.hidden * ACTIVATION_BYTES)
+    return count * (gpu.allreduce_us_common[layout.tp] / 1e3 if each_ms is None else each_ms)

@@ -1,0 +1,182 @@
+"""What a decode step usually takes on a healthy server. Never a bound.
+
+Where somebody measured this GPU's kernels (a calibration) and the model is made of such kernels, it is their sum
+(`calibrated`). Else it is the floor at the efficiency that public measurements of the GPU's class show: weights and
+cache read at the bandwidth engines reach, a fixed time per layer (launches, norms, small kernels), more of it per
+layer with experts and per layer whose sums cross GPUs, and a little per sequence and layer. Where the measurement
+is a TPOT of a server that also prefills, the share of prefill in a step comes on top.
+"""
+
+import functools
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from stepline import facts
+from stepline.evidence.calibration import Calibration
+from stepline.facts.calibrations import measured_gpu, shipped_calibration
+from stepline.facts.hardware import Gpu
+from stepline.model.roofline.architecture_parts import Architecture
+from stepline.model.roofline.calibration_lines import Rates
+from stepline.model.roofline.decode_floor import decode_floor
+from stepline.model.roofline.kernel_sum import calibrated_step_ms, why_not
+from stepline.model.roofline.layout import Layout
+from stepline.model.roofline.prefill_floor import prefill_floor_ms
+
+TERMS = (
+    "weights_floor",
+    "cache_floor",
+    "ms_per_layer",
+    "ms_per_expert_layer",
+    "ms_per_reduced_layer",
+    "ms_per_layer_and_sequence",
+    "prefill_floor",
+)
+"""Factors on floors, and times; in the order of `features`."""
+
+
+class ClassFit(msgspec.Struct, frozen=True, kw_only=True):
+    """The factors of one class of GPUs, fitted by `benchmarks/silicon.py`."""
+
+    name: str
+    gpus: tuple[str, ...]
+    source: str
+    factors: dict[str, float]
+    low: float
+    """Measured over typical, 10th percentile of the rows it was not fitted on."""
+    high: float
+    """The same, 90th percentile."""
+
+
+class Typical(msgspec.Struct, frozen=True, kw_only=True):
+    """The usual time of a step and the interval 80 % of real servers lie in."""
+
+    ms: float
+    low_ms: float
+    high_ms: float
+    source: str
+
+
+def typical_step(
+    architecture: Architecture,
+    gpu: Gpu,
+    layout: Layout,
+    *,
+    batch: float,
+    context_tokens: float,
+    kv_dtype: str = "auto",
+    prefill_tokens: float = 0.0,
+    prefill_sequences: float = 0.0,
+    calibration: Calibration | None = None,
+) -> Typical | None:
+    """Return the usual step, or None where neither this GPU nor its class was measured.
+
+    Args:
+        architecture: The model.
+        gpu: One of the equal GPUs.
+        layout: How the model is spread.
+        batch: Running sequences of one data-parallel rank.
+        context_tokens: Live tokens of a sequence.
+        kv_dtype: Type of cached keys and values.
+        prefill_tokens: New tokens prefilled per decode step, on average; 0 for decode windows alone.
+        prefill_sequences: Prompts they belong to.
+        calibration: Measurements of a machine; used when it is this GPU, in place of those that come with stepline.
+
+    Raises:
+        UnknownFact: an impossible layout or an unknown cache type.
+    """
+    if calibration is None or measured_gpu(calibration) != gpu.name:
+        calibration = shipped_calibration(gpu.name)
+    rates = None if calibration is None else Rates(calibration)
+    reason = None if rates is None else why_not(architecture, gpu, layout, rates)
+    if calibration is not None and rates is not None and reason is None:
+        ms = calibrated_step_ms(
+            architecture, gpu, layout, rates, batch=batch, context_tokens=context_tokens, kv_dtype=kv_dtype
+        )
+        if prefill_tokens > 0 and rates.peak_bf16:
+            floor_ms = prefill_share_ms(architecture, gpu, layout, prefill_tokens, prefill_sequences)
+            ms += floor_ms * gpu.peak("bf16") / rates.peak_bf16
+        return _typical(ms, _facts()["calibrated"], _source(calibration))
+    fit = _by_gpu().get(gpu.name)
+    if fit is None:
+        return None
+    terms = features(
+        architecture,
+        gpu,
+        layout,
+        batch=batch,
+        context_tokens=context_tokens,
+        kv_dtype=kv_dtype,
+        prefill_tokens=prefill_tokens,
+        prefill_sequences=prefill_sequences,
+    )
+    ms = sum(fit.factors[name] * value for name, value in zip(TERMS, terms, strict=True))
+    because = f"; the calibration does not describe it: {reason}" if reason else ""
+    return _typical(ms, {"low": fit.low, "high": fit.high}, fit.source + because)
+
+
+def _typical(ms: float, interval: dict[str, float], source: str) -> Typical:
+    return Typical(ms=ms, low_ms=ms * interval["low"], high_ms=ms * interval["high"], source=source)
+
+
+def _source(calibration: Calibration) -> str:
+    machine = calibration.machine
+    return f"the sum of its kernels as measured on {machine.gpu}, torch {machine.torch}, {calibration.date}"
+
+
+def features(
+    architecture: Architecture,
+    gpu: Gpu,
+    layout: Layout,
+    *,
+    batch: float,
+    context_tokens: float,
+    kv_dtype: str = "auto",
+    prefill_tokens: float = 0.0,
+    prefill_sequences: float = 0.0,
+) -> tuple[float, ...]:
+    """Return the quantities the factors of `TERMS` multiply: two floors in ms, four counts, one floor."""
+    floor = decode_floor(
+        architecture,
+        gpu,
+        layout,
+        batch=batch,
+        context_tokens=context_tokens,
+        routing="expected",
+        kv_dtype=kv_dtype,
+        collectives=False,
+    )
+    cache_ms = sum(part.ms for part in floor.components if part.name in {"kv read", "state"})
+    prefill_ms = 0.0
+    if prefill_tokens > 0:
+        prefill_ms = prefill_share_ms(architecture, gpu, layout, prefill_tokens, prefill_sequences)
+    return (
+        max(floor.total_ms - cache_ms, 0.0),
+        cache_ms,
+        float(architecture.layers),
+        float(sum(experts.layers for experts in architecture.body.experts)),
+        float(architecture.layers if layout.tp > 1 else 0),
+        architecture.layers * batch,
+        prefill_ms,
+    )
+
+
+def prefill_share_ms(
+    architecture: Architecture, gpu: Gpu, layout: Layout, tokens: float, sequences: float
+) -> float:
+    """Prefill floor that falls on one decode step when `sequences` prompts, a fraction, arrive in each."""
+    one = tokens / sequences
+    return sequences * layout.ranks * prefill_floor_ms(architecture, gpu, layout, one)
+
+
+@functools.cache
+def _facts() -> dict[str, Any]:
+    return tomllib.loads(Path(facts.__file__).with_name("typical.toml").read_text())
+
+
+@functools.cache
+def _by_gpu() -> dict[str, ClassFit]:
+    classes = msgspec.convert(_facts()["class"], list[ClassFit])
+    return {gpu: fit for fit in classes for gpu in fit.gpus}

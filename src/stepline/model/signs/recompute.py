@@ -1,0 +1,40 @@
+"""What computing retracted requests again takes, where no counter of prefilled tokens tells: by the closed loop."""
+
+from stepline.model.measure.preemption import retractions
+from stepline.model.picture.picture import Picture
+from stepline.model.roofline.prefill_floor import prefill_floor_ms
+
+ORDINARY = 1.7
+"""Time of a prompt over its FLOP floor on a healthy H200 server (256 tokens)."""
+
+
+def prompt_floor_ms(picture: Picture, tokens: float | None) -> float | None:
+    """Least time of one prompt of `tokens`; None without length, model or GPU."""
+    target = picture.target
+    if tokens is None or target.architecture is None or target.gpu is None:
+        return None
+    return prefill_floor_ms(target.architecture, target.gpu, target.layout, tokens, routing="expected")
+
+
+def own_prompt_floor_ms(picture: Picture) -> float | None:
+    """The same of a prompt of the load."""
+    return prompt_floor_ms(picture, None if picture.load is None else picture.load.input_tokens)
+
+
+def repeated_by_loop(picture: Picture) -> float:
+    """Share of the time in which retracted requests are probably computed again; 0 where nothing shows that.
+
+    It is the time beside decode steps that ordinary prompts leave over, and no more than the retractions a finished
+    request, each with its whole context, can take.
+    """
+    loop, load, seen = picture.loop, picture.load, retractions(picture.run)
+    if loop is None or load is None or seen is None or picture.context is None:
+        return 0.0
+    prompt_ms = own_prompt_floor_ms(picture)
+    again_ms = prompt_floor_ms(picture, picture.context.tokens)
+    finished = sum(level.requests or 0 for level in picture.run.levels)
+    if prompt_ms is None or again_ms is None or not finished or not loop.other_ms_per_request:
+        return 0.0
+    left_ms = loop.other_ms_per_request - ORDINARY * prompt_ms
+    most_ms = ORDINARY * again_ms * seen.requests / finished
+    return (1 - loop.decode_share) * max(0.0, min(left_ms, most_ms)) / loop.other_ms_per_request
