@@ -6,11 +6,24 @@ from stepline.findings.diagnosis import Diagnosis
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.batch_limit import enough_context, running_limit
 from stepline.plan.experiment import Experiment
+from stepline.threshold import Threshold
 
-WARM_UP_SHARE = 1.25
-"""Of a level's time: what a fresh server's first requests add to it."""
-ARMS = 3
-"""Measured beside the first, which is the server as it was found: changed, changed, and as it was."""
+
+class T:
+    """Thresholds of this module."""
+
+    warm_up = Threshold(
+        1.25,
+        "times a level's time",
+        why="What a fresh server's first requests add to it.",
+    )
+    arms = Threshold(
+        3,
+        "arms",
+        why="Measured beside the first, which is the server as it was found: changed, changed, and "
+        "as it was.",
+        source="the design A B B A",
+    )
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +66,7 @@ def arm_levels(done: tuple[Experiment, ...], left_s: float) -> tuple[Experiment,
     ordered = [last[streams] for streams in sorted(last)]
     chosen: list[Experiment] = []
     for step in [*ordered[-1:], *ordered[:-1]]:
-        cost_s = ARMS * WARM_UP_SHARE * step.seconds
+        cost_s = T.arms * T.warm_up * step.seconds
         if cost_s <= left_s:
             chosen.append(step)
             left_s -= cost_s

@@ -15,42 +15,123 @@ from stepline.evidence.load import LoadLevel
 from stepline.findings.diagnosis import Diagnosis
 from stepline.model.picture.picture import Picture
 from stepline.plan.experiment import Experiment, Limits, Stop
+from stepline.threshold import Threshold
 
-MANY = 64
-"""Streams of the heaviest level unless the user says: beyond the caps and graph ceilings people trip over (8, 32, 48)
-and within what one client process drives with ease."""
-TIGHT = 0.03
-"""Half-width of the step's interval, as a share of it, at which more repeats decide nothing (DESIGN §3: 3 %)."""
-MAX_REPEATS = 2
-TURNED_OVER = 0.5
-"""Share of the streams that must have ended an answer before a level's rate holds its prompts too."""
-SPARE = 1.3
-"""Time beyond what that should take: an answer's end comes late by whatever else the server does."""
-TRIES = 2
-HEALTHY = 1.3
-"""Step over the typical one up to which no profile is worth its freeze: the typical line itself misses held-out
-measurements by 22 % in the mean (docs/accuracy.md)."""
-MIN_LEVEL_S, MAX_LEVEL_S = 6.0, 30.0
-ROUNDS = 160
-"""Shared steps of a first round: four decode windows of the engine that prints every forty, of which the first holds
-the prompts."""
-MIN_ROUNDS = 24
-TOGETHER_SHARE = 0.4
-"""Of a level's time, spent on the shared steps: the rest shows the rate while answers end and prompts come."""
-FIRST_STEP_MS = 10.0
-"""Guess before anything was measured; only the length of the first level hangs on it."""
-TRACE_STEPS = 8
-TRACE_S = 12.0
-"""Two seconds of load, the steps, and the writing of the trace (2 to 5 s on the H200 captures)."""
-OTHER = 6
-"""Factor between the two prompts. The contexts must lie four times apart to tell a slope in L from the noise of a step,
-and answers lengthen both: at 4 the default load showed contexts of 604 and 2,222 tokens, 3.7 times."""
-LONG = 8192
-"""Prompts from which the other context is the shorter one: four times as long would cost the server minutes."""
-MIN_PROMPT = 64
-SHORTEST = 16
-"""Shortest prompt of a load, where a server takes no more."""
-MIN_CONTEXT = SHORTEST + ROUNDS
+
+class T:
+    """Thresholds of this module."""
+
+    many = Threshold(
+        64,
+        "streams",
+        why="Of the heaviest level unless the user says: beyond the caps and graph ceilings people "
+        "trip over (8, 32, 48) and within what one client process drives with ease.",
+    )
+    tight = Threshold(
+        0.03,
+        "half-width of the step's interval",
+        why="More repeats decide nothing below it.",
+        source="the step is promised within 3 %",
+    )
+    max_repeats = Threshold(
+        2,
+        "repeats of the heaviest level",
+        why="A server that is still unsteady then stays so.",
+    )
+    turned_over = Threshold(
+        0.5,
+        "share of the streams",
+        why="They must have ended an answer before a level's rate holds its prompts too.",
+    )
+    spare = Threshold(
+        1.3,
+        "times the time it should take",
+        why="An answer's end comes late by whatever else the server does.",
+    )
+    tries = Threshold(
+        2,
+        "tries of a level",
+        why="One that brought no rate twice will not.",
+    )
+    healthy = Threshold(
+        1.3,
+        "step over the typical one",
+        why="Up to here no profile is worth its freeze.",
+        source="the typical line itself misses held-out measurements by 22 % in the mean (docs/accuracy.md)",
+    )
+    min_level_s = Threshold(
+        6.0,
+        "s",
+        why="A shorter level holds too few lines of a log with whole seconds.",
+    )
+    max_level_s = Threshold(
+        30.0,
+        "s",
+        why="A longer one takes from the others' time.",
+    )
+    rounds = Threshold(
+        160,
+        "steps",
+        why="Shared steps of a first round: four decode windows, of which the first holds the prompts.",
+        source="SGLang prints a window every 40 steps",
+    )
+    min_rounds = Threshold(
+        24,
+        "steps",
+        why="Shared steps that a level needs at least.",
+    )
+    together = Threshold(
+        0.4,
+        "share of a level's time",
+        why="Spent on the shared steps: the rest shows the rate while answers end and prompts come.",
+    )
+    first_step_ms = Threshold(
+        10.0,
+        "ms",
+        why="Guess before anything was measured; only the length of the first level hangs on it.",
+    )
+    trace_steps = Threshold(
+        8,
+        "steps",
+        why="Of a profile: enough for a median, few enough for a small file.",
+    )
+    trace_s = Threshold(
+        12.0,
+        "s",
+        why="Two seconds of load, the steps, and the writing of the trace.",
+        source="2 to 5 s of writing on the H200 captures",
+    )
+    other = Threshold(
+        6,
+        "factor between the two prompts",
+        why="The contexts must lie four times apart to tell a slope from the noise of a step, and "
+        "answers lengthen both.",
+        source="at 4 the default load showed contexts of 604 and 2,222 tokens, 3.7 times",
+    )
+    long = Threshold(
+        8192,
+        "prompt tokens",
+        why="From here the other context is the shorter one: four times as long would cost the "
+        "server minutes.",
+    )
+    min_prompt = Threshold(
+        64,
+        "prompt tokens",
+        why="A shorter other context says nothing of its length: the template takes most of it.",
+    )
+    shortest = Threshold(
+        16,
+        "prompt tokens",
+        why="Of a load, where a server takes no more.",
+    )
+    middle = Threshold(
+        8,
+        "streams",
+        why="The third point, where nobody knows what ran at the heaviest level.",
+    )
+
+
+MIN_CONTEXT = T.shortest + T.rounds
 """What a server must take beside an answer: first answers are longer by the shared steps."""
 
 
@@ -76,7 +157,7 @@ def outline(limits: Limits) -> tuple[Experiment, ...]:
     while (step := _sweep(None, None, sweep, limits)) is not None:
         sweep = (*sweep, step)
     heaviest = max(experiment.concurrency for experiment in sweep)
-    maybe = [_profiled(limits, heaviest, FIRST_STEP_MS)] if limits.profile else []
+    maybe = [_profiled(limits, heaviest, T.first_step_ms)] if limits.profile else []
     if other := _other(limits, sweep):
         maybe.append(other)
     return (*sweep, *(msgspec.structs.replace(experiment, sure=False) for experiment in maybe))
@@ -92,7 +173,7 @@ def _answered(picture: Picture | None, done: tuple[Experiment, ...]) -> list[int
     rated = {level.concurrency for level in levels if level.tok_s}
     tries = _levels(done)
     return [
-        streams for streams in tries if picture is None or streams in rated or tries.count(streams) >= TRIES
+        streams for streams in tries if picture is None or streams in rated or tries.count(streams) >= T.tries
     ]
 
 
@@ -111,9 +192,9 @@ def _sweep(
         return None
     if 1 not in driven:
         return _level(picture, limits, 1, "the step of one sequence: what every step costs")
-    if MANY not in driven:
+    if T.many not in driven:
         return _level(
-            picture, limits, MANY, "the running batch and step under load: caps, queue, graph ceiling"
+            picture, limits, T.many, "the running batch and step under load: caps, queue, graph ceiling"
         )
     if len(driven) < 3:
         return _level(picture, limits, _middle(picture), "a third point: whether the step follows a law in N")
@@ -124,9 +205,9 @@ def _middle(picture: Picture | None) -> int:
     """Geometric middle between one and what really ran; at a cap, the cap itself, where nobody queues."""
     load = None if picture is None else picture.load
     if load is None:
-        return 8
+        return T.middle
     running = round(load.running)
-    if running < MANY / 2:
+    if running < T.many / 2:
         return max(2, running)
     return max(2, round(math.sqrt(running)))
 
@@ -138,7 +219,7 @@ def _repeat(
     if picture is None or picture.step is None or picture.load is None or picture.load.concurrency is None:
         return None
     heaviest = round(picture.load.concurrency)
-    if _levels(done).count(heaviest) > MAX_REPEATS or any(
+    if _levels(done).count(heaviest) > T.max_repeats or any(
         experiment.kind == "profile" for experiment in done
     ):
         return None
@@ -146,14 +227,14 @@ def _repeat(
     if not any(_turned_over(level) for level in driven):
         return _longer(driven[-1], picture.step.measured_ms, done, limits) if driven else None
     interval, step = picture.step.interval, picture.step.measured_ms
-    if interval is None or (interval.high - interval.low) / 2 <= TIGHT * step:
+    if interval is None or (interval.high - interval.low) / 2 <= T.tight * step:
         return None
     return _level(picture, limits, heaviest, "the load's step again: its interval is wider than 3 %")
 
 
 def _turned_over(level: LoadLevel) -> bool:
     """True when half the streams at least ended one answer and began the next."""
-    return (level.requests or 0) >= TURNED_OVER * (level.concurrency or 0)
+    return (level.requests or 0) >= T.turned_over * (level.concurrency or 0)
 
 
 def _longer(
@@ -163,22 +244,22 @@ def _longer(
 
     By the answers that ended so far, or by the first round's wait and the steps of a middle stream's answer.
     """
-    wanted = TURNED_OVER * (level.concurrency or 0)
+    wanted = T.turned_over * (level.concurrency or 0)
     if level.requests and level.duration_s:
         needed_s = level.duration_s * wanted / level.requests
     else:
-        steps = MIN_ROUNDS + TURNED_OVER * limits.output_tokens
+        steps = T.min_rounds + T.turned_over * limits.output_tokens
         needed_s = ((level.first_round_ms or level.ttft_p99_ms or 0.0) + steps * step_ms) / 1000
     left_s = limits.budget_s - sum(experiment.seconds for experiment in done)
-    seconds = max(MIN_LEVEL_S, SPARE * needed_s)
-    if seconds > min(MAX_LEVEL_S, left_s):
+    seconds = max(T.min_level_s, T.spare * needed_s)
+    if seconds > min(T.max_level_s, left_s):
         return None
     return Experiment(
         kind="level",
         concurrency=round(level.concurrency or 0),
         input_tokens=fitted(limits, limits.input_tokens),
         output_tokens=limits.output_tokens,
-        together_tokens=MIN_ROUNDS,
+        together_tokens=T.min_rounds,
         seconds=seconds,
         decides="the rate under load: so far too few answers ended for one",
     )
@@ -209,7 +290,7 @@ def _profiled(limits: Limits, running: int, step_ms: float, pool_tokens: float =
 
     Where the pool cannot hold them all for so long they end sooner: most would wait, and a smaller batch be traced.
     """
-    seconds = TRACE_S + 4 * TRACE_STEPS * step_ms / 1000
+    seconds = T.trace_s + 4 * T.trace_steps * step_ms / 1000
     prompt = fitted(limits, limits.input_tokens)
     longest = math.inf if limits.context_tokens is None else limits.context_tokens
     room = min(longest, pool_tokens / max(1, running)) - prompt - limits.output_tokens
@@ -221,7 +302,7 @@ def _profiled(limits: Limits, running: int, step_ms: float, pool_tokens: float =
         together_tokens=round(max(0, min(room, 1000 * seconds / step_ms))),
         seconds=seconds,
         decides="where the step's time goes on the GPU, and how much of it the GPU waits",
-        steps=TRACE_STEPS,
+        steps=T.trace_steps,
     )
 
 
@@ -243,7 +324,7 @@ def _context(
 def _slow(picture: Picture) -> bool:
     """True when the step is longer than healthy servers take, or nobody can say what those take."""
     typical = None if picture.floors is None else picture.floors.typical
-    return picture.step is not None and (typical is None or picture.step.measured_ms > HEALTHY * typical.ms)
+    return picture.step is not None and (typical is None or picture.step.measured_ms > T.healthy * typical.ms)
 
 
 def _other(limits: Limits, done: tuple[Experiment, ...]) -> Experiment | None:
@@ -251,10 +332,10 @@ def _other(limits: Limits, done: tuple[Experiment, ...]) -> Experiment | None:
     driven = sorted(set(_levels(done)))
     middle = driven[len(driven) // 2]
     base = next(e for e in done if e.kind == "level" and e.concurrency == middle)
-    longer = fitted(limits, OTHER * base.input_tokens)
-    fits = base.input_tokens < LONG and longer >= OTHER * base.input_tokens
-    other = longer if fits else base.input_tokens // OTHER
-    if other < MIN_PROMPT:
+    longer = fitted(limits, T.other * base.input_tokens)
+    fits = base.input_tokens < T.long and longer >= T.other * base.input_tokens
+    other = longer if fits else base.input_tokens // T.other
+    if other < T.min_prompt:
         return None
     return Experiment(
         kind="level",
@@ -271,14 +352,14 @@ def fitted(limits: Limits, input_tokens: int) -> int:
     """The prompt, shortened to what the server takes beside two answers."""
     if limits.context_tokens is None:
         return input_tokens
-    return max(SHORTEST, min(input_tokens, limits.context_tokens - 3 * limits.output_tokens - ROUNDS))
+    return max(T.shortest, min(input_tokens, limits.context_tokens - 3 * limits.output_tokens - T.rounds))
 
 
 def _level(picture: Picture | None, limits: Limits, concurrency: int, decides: str) -> Experiment:
     step_ms = _expected_step_ms(picture, concurrency)
-    rounds = ROUNDS + 1.5 * limits.output_tokens
-    seconds = min(MAX_LEVEL_S, max(MIN_LEVEL_S, rounds * step_ms / 1000), limits.budget_s / 4)
-    together = round(min(ROUNDS, max(MIN_ROUNDS, TOGETHER_SHARE * 1000 * seconds / step_ms)))
+    rounds = T.rounds + 1.5 * limits.output_tokens
+    seconds = min(T.max_level_s, max(T.min_level_s, rounds * step_ms / 1000), limits.budget_s / 4)
+    together = round(min(T.rounds, max(T.min_rounds, T.together * 1000 * seconds / step_ms)))
     return Experiment(
         kind="level",
         concurrency=concurrency,
@@ -296,7 +377,7 @@ def _expected_step_ms(picture: Picture | None, concurrency: int) -> float:
     Guessed too short, a level shows too few answers and is driven again with the step then known.
     """
     if picture is None or not picture.law.points:
-        return FIRST_STEP_MS
+        return T.first_step_ms
     points = sorted(picture.law.points, key=lambda point: point.running)
     widest = points[-1]
     if concurrency >= widest.running:

@@ -8,7 +8,8 @@ from stepline.findings.diagnose import diagnose
 from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Setup
 from stepline.plan.experiment import Experiment, Limits, Stop
-from stepline.plan.policy import MANY, next_experiment, outline
+from stepline.plan.policy import T as POLICY
+from stepline.plan.policy import next_experiment, outline
 from tests.rules.server import Stage, level, server
 
 LIMITS = Limits(budget_s=180, profile=True)
@@ -43,7 +44,7 @@ SOUND = (
 def test_the_ends_of_the_law_come_first():
     first = next_experiment(None, None, (), LIMITS)
     second = next_experiment(None, None, done(1), LIMITS)
-    assert (first.concurrency, second.concurrency) == (1, MANY)
+    assert (first.concurrency, second.concurrency) == (1, POLICY.many)
 
 
 def test_at_a_cap_the_third_level_is_the_cap():
