@@ -13,15 +13,28 @@ from stepline.model.trace.extent import extents
 from stepline.model.trace.ownership import Shares, covered, merged
 from stepline.model.trace.steps import Segmentation
 from stepline.model.trace.work import Work
+from stepline.threshold import Threshold
 
-WARM_UP = 1.5
-"""A step this many times the median of at least three others is set aside: graphs, caches and JIT settle
-early."""
-STALL = 3.0
-"""A span this many times the median holds a pause from outside the step: JIT, the profiler, garbage
-collection."""
-PAUSE_MS = 100.0
-"""A pause this long inside one step is no launch gap: a step of a served model takes less as a whole."""
+
+class T:
+    """Thresholds of this module."""
+
+    warm_up = Threshold(
+        1.5,
+        "times the median GPU time",
+        why="A step this long among at least three others is set aside: graphs, caches and JIT settle early.",
+    )
+    stall = Threshold(
+        3.0,
+        "times the median span",
+        why="A longer span holds a pause from outside the step: JIT, the profiler, garbage collection.",
+    )
+    pause_ms = Threshold(
+        100.0,
+        "ms",
+        why="A pause this long inside one step is no launch gap: a step of a served model takes "
+        "less as a whole.",
+    )
 
 
 def steps(work: Work, cut: Segmentation, shares: Shares) -> list[TraceStep]:
@@ -100,11 +113,11 @@ def _set_aside(found: list[TraceStep]) -> list[TraceStep]:
                 reasons[i] = f"under-recorded graph replay: {step.graph_kernels} of {usual_graph} kernels"
             elif i == len(found) - 1 and len(members) > 1 and step.kernels < usual * 0.98:
                 reasons[i] = "cut off by the end of the capture"
-            elif len(members) >= 4 and step.busy_ms > WARM_UP * busy:
+            elif len(members) >= 4 and step.busy_ms > T.warm_up * busy:
                 reasons[i] = f"warm-up or disturbance: {step.busy_ms / busy:.1f} times the median busy time"
-            elif len(members) >= 4 and step.span_ms > STALL * span:
+            elif len(members) >= 4 and step.span_ms > T.stall * span:
                 reasons[i] = f"stalled: its GPU work spans {step.span_ms / span:.1f} times the median"
-            elif step.longest_pause_ms > max(PAUSE_MS, step.busy_ms):
+            elif step.longest_pause_ms > max(T.pause_ms, step.busy_ms):
                 reasons[i] = (
                     f"stalled: the GPU pauses {step.longest_pause_ms:,.0f} ms inside (JIT or the profiler)"
                 )

@@ -14,14 +14,36 @@ from numpy.typing import NDArray
 from stepline.evidence.trace import ContextWork, StepGroup
 from stepline.evidence.trace_arrays import Column
 from stepline.model.trace.work import Work
+from stepline.threshold import Threshold
 
-CHAIN_LEAST = 5
-"""Kernels that must share the factor. With the least factor, 33, five random grids do so once in 4e7."""
-FACTOR_LEAST = 33
-GAP_MOST = 3
-"""Kernels without the factor inside a chain: casts of other operands, a GEMM with a persistent grid."""
-ROWS_MOST = 16
-"""Tokens that a speculative step verifies for a sequence, at most."""
+
+class T:
+    """Thresholds of this module."""
+
+    chain = Threshold(
+        5,
+        "kernels",
+        why="That must share the factor.",
+        source="arithmetic: with the least factor, 33, five random grids do so once in 4e7",
+    )
+    factor = Threshold(
+        33,
+        "factor of the grid",
+        why="Smaller ones are met by chance.",
+        source="arithmetic, see `chain`",
+    )
+    gap = Threshold(
+        3,
+        "kernels",
+        why="Without the factor inside a chain: casts of other operands, a GEMM with a persistent grid.",
+    )
+    rows = Threshold(
+        16,
+        "tokens",
+        why="That a speculative step verifies for a sequence, at most.",
+    )
+
+
 _DIVISORS = tuple(2**power for power in range(11))
 _NUMBER = re.compile(r"\d+")
 
@@ -74,10 +96,10 @@ def find(
     extents, which_extents = _extents(work)
     best: tuple[float, int, Found] | None = None
     for (factor, divisor, pad), tokens in candidates.items():
-        if factor < FACTOR_LEAST or factor & (factor - 1) == 0:
+        if factor < T.factor or factor & (factor - 1) == 0:
             continue  # a power of two is also a hidden size times a batch
         odd = factor // (factor & -factor)
-        if any(batch * rows % odd == 0 for batch in batches for rows in range(1, ROWS_MOST + 1)):
+        if any(batch * rows % odd == 0 for batch in batches for rows in range(1, T.rows + 1)):
             continue  # the rest of the factor may be a hidden size
         by_grid = (grids > 0) & (grids % factor == 0)
         by_shape = np.array([any(number % factor == 0 for number in found) for found in extents], bool)
@@ -117,12 +139,12 @@ def _chains(hits: NDArray[np.bool_], order: Column, step: Column, stream: Column
     """Number the chains; −1 outside. A chain stays within one step and stream."""
     chain = np.full(len(hits), -1, np.int64)
     at = np.flatnonzero(hits[order])
-    if len(at) < CHAIN_LEAST:
+    if len(at) < T.chain:
         return chain
     rows = order[at]
-    new = (np.diff(at) > GAP_MOST + 1) | (np.diff(step[rows]) != 0) | (np.diff(stream[rows]) != 0)
+    new = (np.diff(at) > T.gap + 1) | (np.diff(step[rows]) != 0) | (np.diff(stream[rows]) != 0)
     for number, positions in enumerate(np.split(at, np.flatnonzero(new) + 1)):
-        if len(positions) >= CHAIN_LEAST and len(np.unique(name[order[positions]])) >= 3:
+        if len(positions) >= T.chain and len(np.unique(name[order[positions]])) >= 3:
             chain[order[positions[0] : positions[-1] + 1]] = number
     return chain
 

@@ -5,12 +5,24 @@ import numpy as np
 from stepline.evidence.trace import TraceDoubt, TraceStep
 from stepline.evidence.trace_arrays import RawTrace
 from stepline.model.trace.work import Work
+from stepline.threshold import Threshold
 
-OVERRUN_NS = 1_000_000
-"""Work on one stream runs in order; programmatic dependent launch overlaps neighbours by microseconds only
-(74 overlaps of at most 3.7 µs in a public B200 trace), so a millisecond is a broken duration."""
-STRAY_MS = 100.0
-"""A pause this long between work is not a gap inside a served step."""
+
+class T:
+    """Thresholds of this module."""
+
+    overrun_ns = Threshold(
+        1_000_000,
+        "ns",
+        why="Work on one stream runs in order; programmatic dependent launch overlaps neighbours by "
+        "microseconds only, so a millisecond is a broken duration.",
+        source="74 overlaps of at most 3.7 µs in a public B200 trace",
+    )
+    stray_ms = Threshold(
+        100.0,
+        "ms",
+        why="A pause this long between work is not a gap inside a served step.",
+    )
 
 
 def doubts(raw: RawTrace, works: list[Work], steps: list[TraceStep]) -> list[TraceDoubt]:
@@ -45,7 +57,7 @@ def doubts(raw: RawTrace, works: list[Work], steps: list[TraceStep]) -> list[Tra
         )
     reach = np.maximum.accumulate(gpu.end_ns)[:-1]
     pause = float((gpu.start_ns[1:] - reach).max()) / 1e6 if len(gpu) > 1 else 0.0
-    if pause > STRAY_MS:
+    if pause > T.stray_ms:
         text = (
             f"the GPU pauses for {pause:,.0f} ms within the capture: a stray event or a stall, no "
             "part of any step"
@@ -64,4 +76,4 @@ def _overruns(work: Work) -> int:
     gpu = work.raw.gpu
     order = np.lexsort((gpu.start_ns, gpu.stream))
     same = np.diff(gpu.stream[order]) == 0
-    return int((same & (gpu.end_ns[order][:-1] - gpu.start_ns[order][1:] > OVERRUN_NS)).sum())
+    return int((same & (gpu.end_ns[order][:-1] - gpu.start_ns[order][1:] > T.overrun_ns)).sum())

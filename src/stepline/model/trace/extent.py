@@ -6,12 +6,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.evidence.trace_arrays import Column
+from stepline.threshold import Threshold
 
-STRAY_NS = 100_000_000
-STRAY_SHARE = 0.01
-"""Work cut off by a pause longer than 100 ms and than all of the step's work, and holding less than this
-share of it, is a stray: a public decode trace has one 4 µs kernel 463 ms before its graph, and was read as
-98 % idle for it."""
+
+class T:
+    """Thresholds of this module."""
+
+    stray_ns = Threshold(
+        100_000_000,
+        "ns",
+        why="Work cut off by a longer pause, longer also than all of the step's work, may be a stray.",
+    )
+    stray = Threshold(
+        0.01,
+        "share of the step's work",
+        why="It is one when it holds less than this.",
+        source="a public decode trace has one 4 µs kernel 463 ms before its graph, and was read as 98 "
+        "% idle for it",
+    )
 
 
 class Extents(NamedTuple):
@@ -39,10 +51,10 @@ def _span(start: Column, reach: Column, owned: NDArray[np.float64]) -> tuple[int
     total = float(owned.sum())
     done = np.cumsum(owned)
     first, last = 0, len(start) - 1
-    for cut in np.flatnonzero(pause > max(total, STRAY_NS)).tolist():
-        if done[cut] < STRAY_SHARE * total:
+    for cut in np.flatnonzero(pause > max(total, T.stray_ns)).tolist():
+        if done[cut] < T.stray * total:
             first = cut + 1
-        elif total - done[cut] < STRAY_SHARE * total:
+        elif total - done[cut] < T.stray * total:
             last = cut
             break
     inside = pause[first:last]

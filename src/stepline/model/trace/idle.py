@@ -11,6 +11,18 @@ from stepline.facts import kernels
 from stepline.model.trace.names import named
 from stepline.model.trace.ownership import covered, merged
 from stepline.model.trace.work import Work
+from stepline.threshold import Threshold
+
+
+class T:
+    """Thresholds of this module."""
+
+    stall_ns = Threshold(
+        100_000_000,
+        "ns",
+        why="Longer pauses are stalls of the capture (see `doubts`), not gaps of a step.",
+    )
+
 
 Cause = Literal[
     "between queued kernels", "sync", "results", "launch-bound", "scheduler", "nothing queued", "unknown"
@@ -24,10 +36,6 @@ CAUSES: tuple[Cause, ...] = (
     "nothing queued",
     "unknown",
 )
-
-
-STALL_NS = 100_000_000
-"""Longer pauses are stalls of the capture (see `doubts`), not gaps of a step."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,7 @@ def gaps(work: Work, step: Column) -> Gaps:
     gpu = work.raw.gpu
     reach = np.maximum.accumulate(gpu.end_ns)
     pause = gpu.start_ns[1:] - reach[:-1]
-    row = np.flatnonzero((pause > 0) & (pause < STALL_NS)) + 1
+    row = np.flatnonzero((pause > 0) & (pause < T.stall_ns)) + 1
     begin, end = reach[row - 1], gpu.start_ns[row]
     table = np.zeros((len(row), len(CAUSES)), np.int64)
     known = work.call[row] >= 0
