@@ -12,7 +12,7 @@ from stepline.cli.live_arguments import defaults
 from stepline.errors import UsageError
 from stepline.findings.compare import compare
 from stepline.findings.ledger import ledger
-from stepline.model.change.speedup import RUN_SPREAD
+from stepline.model.change.speedup import T as SPEEDUP
 from stepline.model.change.throughput_pairs import rate_pairs
 from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Picture, Setup
@@ -130,7 +130,7 @@ def test_the_spread_between_starts_is_what_the_captures_show():
         if pair.level in levels
     ]
     assert len(squares) == 11
-    assert (sum(squares) / len(squares) / 2) ** 0.5 == pytest.approx(RUN_SPREAD, rel=0.05)
+    assert (sum(squares) / len(squares) / 2) ** 0.5 == pytest.approx(SPEEDUP.run_spread, rel=0.05)
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,18 @@ from stepline.findings.diagnosis import Doubt
 from stepline.model.picture.picture import Picture
 from stepline.model.roofline.architecture import Architecture
 from stepline.model.signs.cached_prompts import cached_share
+from stepline.threshold import Threshold
 
-SAME_CACHE = 0.1
-"""Difference in the cached share of prompts that is refused: prefill takes up to a third of a sound server's time, so a
-tenth of it moves rates by the 3 % that are of interest."""
+
+class T:
+    """Thresholds of this module."""
+
+    same_cache = Threshold(
+        0.1,
+        "cached share of the prompts",
+        why="A larger difference between two sides is refused: prefill takes up to a third of a "
+        "sound server's time, so a tenth of it moves rates by the 3 % that are of interest.",
+    )
 
 
 def check_comparable(befores: Sequence[Picture], afters: Sequence[Picture]) -> tuple[Doubt, ...]:
@@ -69,7 +77,7 @@ def _cache(before: Picture, after: Picture) -> list[Doubt]:
                 topic="cache", text="how much of the prompts the prefix cache held is not known on both sides"
             )
         ]
-    if abs(shares[0] - shares[1]) <= SAME_CACHE:
+    if abs(shares[0] - shares[1]) <= T.same_cache:
         return []
     before_share, after_share = (units.percent(share or 0.0) for share in shares)
     told = f"{before_share} of the prompt tokens came from the prefix cache before and {after_share} after"

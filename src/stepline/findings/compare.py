@@ -13,16 +13,19 @@ from stepline.findings.knobs import causes_of, changed_knobs
 from stepline.findings.promised import binds_next, component_changes, predictions
 from stepline.findings.sides import Side, make_side, order_in_time, side_view
 from stepline.model.change.pairs import Pair, Pairs
-from stepline.model.change.speedup import RUN_SPREAD, Measured, drift, ratio, runs_that_settle
+from stepline.model.change.speedup import Measured, drift, ratio, runs_that_settle
+from stepline.model.change.speedup import T as SPEEDUP
 from stepline.model.change.step_pairs import step_pairs
 from stepline.model.change.throughput_pairs import rate_pairs
-from stepline.model.measure.levers import NO_CHANGE
+from stepline.model.measure.levers import T as LEVERS
 from stepline.model.picture.picture import Picture
 
 MARGIN_REASON = "levels repeated on one server differ by up to 2 %"
 
 
-def compare(befores: Sequence[Picture], afters: Sequence[Picture], margin: float = NO_CHANGE) -> Comparison:
+def compare(
+    befores: Sequence[Picture], afters: Sequence[Picture], margin: float = LEVERS.no_change
+) -> Comparison:
     """Judge the change from one side's runs to the other's; `margin` (a share) is what counts as none.
 
     Raises:
@@ -32,7 +35,7 @@ def compare(befores: Sequence[Picture], afters: Sequence[Picture], margin: float
     return compare_sides(make_side(befores, "BEFORE"), make_side(afters, "AFTER"), margin)
 
 
-def compare_sides(before: Side, after: Side, margin: float = NO_CHANGE) -> Comparison:
+def compare_sides(before: Side, after: Side, margin: float = LEVERS.no_change) -> Comparison:
     """As `compare`, of sides that were put together before."""
     befores, afters = before.pictures, after.pictures
     doubts = check_comparable(befores, afters)
@@ -53,7 +56,7 @@ def compare_sides(before: Side, after: Side, margin: float = NO_CHANGE) -> Compa
         verdict=verdict,
         sentence=_sentence(verdict, deciding, lines, margin),
         margin=margin,
-        margin_reason=MARGIN_REASON if margin == NO_CHANGE else "as asked for",
+        margin_reason=MARGIN_REASON if margin == LEVERS.no_change else "as asked for",
         covers=_covers(before, after, len(lines)),
         more_runs=_more_runs(verdict, lines),
         order=order,
@@ -170,7 +173,7 @@ def _instrument(line: ComparedLine) -> str:
 
 def _covers(before: Side, after: Side, lines: int) -> str:
     counts = (len(before.pictures), len(after.pictures))
-    start = f"{units.percent(RUN_SPREAD)} between starts of a sound server (H200 pairs)"
+    start = f"{units.percent(SPEEDUP.run_spread)} between starts of a sound server (H200 pairs)"
     if max(counts) == 1:
         text = (
             f"one run a side: no repeat was seen, so the interval takes {start} on trust and adds what these runs' "

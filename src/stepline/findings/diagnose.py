@@ -14,18 +14,17 @@ from stepline.model.measure.counters import over_recording
 from stepline.model.measure.drift import find_drift
 from stepline.model.measure.law import Interval, NoLaw, StepLaw
 from stepline.model.measure.log_clock import clock_time
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.measure.traced_step import TracedStep
 from stepline.model.measure.windows import DecodeWindow
 from stepline.model.picture.assess import law_or_none
 from stepline.model.picture.picture import Picture
-from stepline.model.picture.step_points import SAME_CONTEXT
+from stepline.model.picture.step_points import T as POINTS
 from stepline.model.signs.host import gpu_busy
 from stepline.model.signs.tensor_pipe import tensor_statement
 from stepline.model.signs.traced_floors import part_floors
 from stepline.version import __version__
 
-WORTH = 0.1
-"""Share of the load's time below which nothing is a finding, at most a note (DESIGN §2)."""
 MAX_FINDINGS = 5
 SET_ASIDE = "L105"
 """A doubt about evidence that no other finding uses once it is doubted: it comes last, not first."""
@@ -89,7 +88,7 @@ def _worth(answer: Fired, picture: Picture) -> bool:
     rate = picture.rate_tok_s
     if answer.recoverable_tok_s is None or rate is None:
         return True
-    return answer.recoverable_tok_s / (rate + answer.recoverable_tok_s) >= WORTH
+    return answer.recoverable_tok_s / (rate + answer.recoverable_tok_s) >= SHARED.worth
 
 
 def _rank(rule: Rule, answer: Fired) -> tuple[bool, bool, float, bool, bool]:
@@ -459,7 +458,7 @@ def _of_the_loads_context(window: DecodeWindow, picture: Picture) -> bool:
     if picture.context is None or not window.pool_tokens:
         return False
     ratio = window.pool_tokens / window.running / picture.context.tokens
-    return 1 / SAME_CONTEXT <= ratio <= SAME_CONTEXT
+    return 1 / POINTS.same_context <= ratio <= POINTS.same_context
 
 
 def _provenance(picture: Picture) -> view.Provenance:

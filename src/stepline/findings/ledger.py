@@ -17,9 +17,9 @@ from stepline.findings.history import CauseSettled, Effect, History, HistoryRun,
 from stepline.findings.knobs import changed_knobs
 from stepline.findings.registry import RULES
 from stepline.findings.sides import Side, make_side, started
-from stepline.findings.tried import WORTH
 from stepline.model.change.speedup import Measured, ratio
-from stepline.model.measure.levers import NO_CHANGE
+from stepline.model.measure.levers import T as LEVERS
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 
 
@@ -189,7 +189,7 @@ def _confirmed(knob: KnobChange, result: Comparison, high: ComparedLine) -> tupl
     if (
         lever is None
         or high.verdict not in ("better", "worse")
-        or abs(math.log(high.speedup)) < math.log(WORTH)
+        or abs(math.log(high.speedup)) < math.log(1 + SHARED.worth)
     ):
         return ()
     if len(knob.causes) == 1:
@@ -214,7 +214,7 @@ def _trial_entry(name: str, tried: Sequence[LeverTrial]) -> LedgerEntry:
     causes = () if lever is None else lever.causes
     confirms: tuple[CauseSettled, ...] = ()
     one = {"better": causes, "worse": () if lever is None else lever.caused}.get(high.verdict, ())
-    if len(one) == 1 and abs(math.log(high.speedup)) >= math.log(WORTH):
+    if len(one) == 1 and abs(math.log(high.speedup)) >= math.log(1 + SHARED.worth):
         by = f"{name}: {units.change(high.speedup)} at {high.at}"
         confirms = (CauseSettled(code=one[0], name=_name(one[0]), by=by),)
     return LedgerEntry(
@@ -257,7 +257,7 @@ def _trial_effect(trial: LeverTrial, lines: int) -> Effect:
         unit="tok/s" if trial.measure == "tok_s" else "ms",
         speedup=found.speedup,
         interval=Span(found.low, found.high),
-        verdict=line_verdict(found.log_ratio, found.half, found.wide, NO_CHANGE),
+        verdict=line_verdict(found.log_ratio, found.half, found.wide, LEVERS.no_change),
     )
 
 

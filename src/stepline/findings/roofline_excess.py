@@ -7,10 +7,19 @@ from stepline.model.picture.picture import Picture
 from stepline.model.picture.step_points import CLIENT_GAP
 from stepline.model.signs.front_end import both_sides
 from stepline.model.signs.host import gpu_busy
-from stepline.model.signs.per_request_excess import ABOVE_ROOFLINE, PerRequestCost, per_request_cost
+from stepline.model.signs.per_request_excess import PerRequestCost, per_request_cost
+from stepline.model.signs.per_request_excess import T as EXCESS
+from stepline.threshold import Threshold
 
-MOSTLY_IDLE = 0.5
-"""Busy share of the GPU below which most of a step passes without it, so that no kernel can be most of its growth."""
+
+class T:
+    """Thresholds of this module."""
+
+    mostly_idle = Threshold(
+        0.5,
+        "busy share of the GPU",
+        why="Below it most of a step passes without the GPU, so that no kernel can be most of its growth.",
+    )
 
 
 def roofline_excess(picture: Picture) -> tuple[StepLaw, PerRequestCost] | CannotTell | Clear:
@@ -32,7 +41,7 @@ def roofline_excess(picture: Picture) -> tuple[StepLaw, PerRequestCost] | Cannot
             "save decode lines over the same load",
         )
     busy = gpu_busy(picture)
-    if busy is not None and busy.share < MOSTLY_IDLE:
+    if busy is not None and busy.share < T.mostly_idle:
         return Clear(
             f"the GPU idles {units.percent(1 - busy.share)} of the time ({busy.instrument}): "
             "what the step grows by is no work of its kernels"
@@ -41,7 +50,7 @@ def roofline_excess(picture: Picture) -> tuple[StepLaw, PerRequestCost] | Cannot
     if cost is None or not cost.dominant:
         share = 0.0 if cost is None else cost.share
         return Clear(f"the per-request part is {units.percent(share)} of the step at the load")
-    if cost.ratio is not None and cost.ratio < ABOVE_ROOFLINE:
+    if cost.ratio is not None and cost.ratio < EXCESS.above_roofline:
         return Clear(
             f"the cost per request is {units.times(cost.ratio)} what the floor grants: bytes explain it"
         )

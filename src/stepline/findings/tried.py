@@ -9,10 +9,8 @@ from stepline.evidence.load import LeverTrial
 from stepline.facts.levers import find_lever
 from stepline.findings.outcome import Clear, Fired, Gain, Observation, Outcome, Proof, Rule, RuledOut
 from stepline.model.measure.levers import decisive_trials, lever_verdicts
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
-
-WORTH = 1.1
-"""Gain from which a trial names a cause: the tenth of the load's time below which nothing is a finding."""
 
 
 def with_trials(rule: Rule, answer: Outcome, picture: Picture) -> Outcome:
@@ -33,9 +31,9 @@ def _effective(rule: Rule, picture: Picture) -> LeverTrial | None:
         lever = find_lever(trial.lever)
         if lever is None:
             continue
-        if lever.causes == (rule.code,) and trial.speedup >= WORTH:
+        if lever.causes == (rule.code,) and trial.speedup >= (1 + SHARED.worth):
             return trial
-        if lever.caused == (rule.code,) and trial.speedup <= 1 / WORTH:
+        if lever.caused == (rule.code,) and trial.speedup <= 1 / (1 + SHARED.worth):
             return trial
     return None
 

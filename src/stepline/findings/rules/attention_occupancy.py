@@ -43,11 +43,27 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.change.predict import traced_batch_step, with_decode_work
-from stepline.model.measure.traced_step import WORTH_SHARE
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.context_law import AtMost, SlowCache, cache_at_load, cache_at_most, law_at_load
 from stepline.model.signs.kernel_paths import component_floor_ms
-from stepline.model.signs.per_request_excess import ABOVE_ROOFLINE
+from stepline.model.signs.per_request_excess import T as EXCESS
+from stepline.threshold import Threshold
+
+
+class T:
+    """Thresholds of this rule."""
+
+    fast = Threshold(
+        0.8,
+        "share of the sound step",
+        why="Fast end of the gain, without a trace.",
+    )
+    slow = Threshold(
+        2.0,
+        "times the sound step",
+        why="Slow end of the gain, without a trace.",
+    )
 
 
 def check(picture: Picture) -> Outcome:
@@ -66,7 +82,11 @@ def _from_trace(picture: Picture) -> Fired | None:
     took_ms, floor_ms = group.component_ms("attention"), component_floor_ms(picture, "attention", group.batch)
     if dearest is None or dearest.waves is None or dearest.grid is None or not floor_ms:
         return None
-    if dearest.waves >= 1 or took_ms < WORTH_SHARE * traced.step_ms or took_ms < ABOVE_ROOFLINE * floor_ms:
+    if (
+        dearest.waves >= 1
+        or took_ms < SHARED.worth * traced.step_ms
+        or took_ms < EXCESS.above_roofline * floor_ms
+    ):
         return None
     step, gain = traced_batch_step(picture), None
     if step is not None:
@@ -74,9 +94,9 @@ def _from_trace(picture: Picture) -> Fired | None:
         gain = gain_from(
             with_decode_work(
                 picture,
-                rest + ABOVE_ROOFLINE * floor_ms / 2,
+                rest + EXCESS.above_roofline * floor_ms / 2,
                 rest + floor_ms,
-                rest + max(took_ms * dearest.waves, ABOVE_ROOFLINE * floor_ms),
+                rest + max(took_ms * dearest.waves, EXCESS.above_roofline * floor_ms),
                 "weights and the rest of the step",
             )
         )
@@ -152,8 +172,8 @@ def _fired(picture: Picture, cache: SlowCache) -> Fired:
             with_decode_work(
                 picture,
                 min(step.measured_ms, sound_ms),
-                min(step.measured_ms, 0.8 * sound_ms),
-                min(step.measured_ms, 2 * sound_ms),
+                min(step.measured_ms, T.fast * sound_ms),
+                min(step.measured_ms, T.slow * sound_ms),
                 "weights and the rest of the step",
             )
         )

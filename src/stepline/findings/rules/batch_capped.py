@@ -45,18 +45,31 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.change.predict import with_larger_batch
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
-from stepline.model.signs.batch_limit import POOL_FULL, RunningLimit, running_limit
+from stepline.model.signs.batch_limit import RunningLimit, running_limit
+from stepline.model.signs.batch_limit import T as LIMIT
+from stepline.threshold import Threshold
 
-HEALTHY_GAP = 2.5
-"""Step over floor up to which decode is called healthy: sound steps on the H200 take 1.6 to 1.8 times the floor, and
-half of 2,102 public measurements take under 3.4 times (with prefill inside)."""
 
-STEADY = 0.05
-"""Spread of the running batch at a cap: a place or two is empty at the moment of a line."""
-UNSTEADY = 0.5
-"""Lines of one load: batches further away belong to other levels."""
-MIN_LINES = 3
+class T:
+    """Thresholds of this rule."""
+
+    steady = Threshold(
+        0.05,
+        "share of the running batch",
+        why="A batch at a cap spreads by no more: a place or two is empty at the moment of a line.",
+    )
+    same_load = Threshold(
+        0.5,
+        "share of the running batch",
+        why="Lines whose batch is further away belong to other levels.",
+    )
+    min_lines = Threshold(
+        3,
+        "decode lines",
+        why="Fewer say nothing of how steady the batch is.",
+    )
 
 
 def check(picture: Picture) -> Outcome:
@@ -97,8 +110,8 @@ def check(picture: Picture) -> Outcome:
 def _unsteady(picture: Picture, running: float) -> tuple[int, int] | None:
     """(fewest, most) that ran while requests waited at this load; None for one number, or where too little is seen."""
     lines = [line for line in picture.run.decodes if line.queued]
-    near = [line.running for line in lines if abs(line.running - running) <= UNSTEADY * running]
-    if len(near) < MIN_LINES or max(near) - min(near) <= max(1.0, STEADY * running):
+    near = [line.running for line in lines if abs(line.running - running) <= T.same_load * running]
+    if len(near) < T.min_lines or max(near) - min(near) <= max(1.0, T.steady * running):
         return None
     return min(near), max(near)
 
@@ -126,7 +139,7 @@ def _fired(picture: Picture, limit: RunningLimit) -> Fired:
         took = f"{units.ms(picture.step.measured_ms)} at {picture.step.running:g}"
         if picture.gap is None:
             evidence.append(Observation(f"the step itself takes {took}"))
-        elif picture.gap <= HEALTHY_GAP:
+        elif picture.gap <= SHARED.healthy_gap:
             evidence.append(
                 Observation(f"the step itself is healthy: {took}, {units.times(picture.gap)} its floor")
             )
@@ -168,7 +181,7 @@ def _rivals(limit: RunningLimit) -> tuple[tuple[RuledOut, ...], tuple[Rival, ...
     if limit.pool_usage is not None:
         by = (
             f"the KV pool is at most {units.percent(limit.pool_usage)} full; "
-            f"it holds requests back from {units.percent(POOL_FULL)} on"
+            f"it holds requests back from {units.percent(LIMIT.pool_full)} on"
         )
         return (RuledOut(name, by),), ()
     if limit.fits is not None:

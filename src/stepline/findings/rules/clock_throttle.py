@@ -48,15 +48,36 @@ from stepline.findings.outcome import (
 from stepline.model.change.predict import loop_at_load
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.sm_clocks import Clocks, clocks
+from stepline.threshold import Threshold
 
-LOW_CLOCK = 0.85
-"""Share of the full clock: medians under load are 0.89 to 1.00 on healthy H200 servers, with the power cap set in up to
-80 % of the samples."""
-FAR_BELOW = 0.5
-"""The same where no sample tells a reason: no power cap of a working server is known to go as low."""
-READ = 0.98
-"""Clocks are read as medians of samples that differ by 1 to 2 % on healthy H200 servers."""
-MOST = 0.5
+
+class T:
+    """Thresholds of this rule."""
+
+    low_clock = Threshold(
+        0.85,
+        "share of the full clock",
+        why="Below it the clock costs time.",
+        source="medians under load are 0.89 to 1.00 on healthy H200 servers, with the power cap set in "
+        "up to 80 % of the samples",
+    )
+    far_below = Threshold(
+        0.5,
+        "share of the full clock",
+        why="Below it without a sample that tells a reason: no power cap of a working server is "
+        "known to go as low.",
+    )
+    read = Threshold(
+        0.98,
+        "share of the read clock",
+        why="Slack of the fast end of the gain: clocks are read as medians of samples.",
+        source="samples differ by 1 to 2 % on healthy H200 servers",
+    )
+    named = Threshold(
+        0.5,
+        "share of the samples",
+        why="Samples that name heat, hardware or a setting before one of them is the cause: most of them.",
+    )
 
 
 def check(picture: Picture) -> Outcome:
@@ -67,12 +88,12 @@ def check(picture: Picture) -> Outcome:
             "SM clock and clock event reasons of the busy GPU, and its full clock",
             "record GPU samples under load, and give --gpu",
         )
-    if seen.share >= LOW_CLOCK:
+    if seen.share >= T.low_clock:
         return Clear(f"the busy GPU's clock is {_clock(seen)}")
     held = seen.held_back_share
-    if held is None and seen.share >= FAR_BELOW:
+    if held is None and seen.share >= T.far_below:
         return CannotTell(f"why the clock is {_clock(seen)}", "record the clock event reasons beside it")
-    if held is not None and held < MOST:
+    if held is not None and held < T.named:
         return Clear(
             f"the clock is {_clock(seen)}, but only {units.percent(held)} of the samples name heat, hardware or a "
             "setting: a power cap, which costs decode little"
@@ -129,7 +150,7 @@ def _at_full_clock(picture: Picture, share: float) -> Gain | None:
             step_ms=max(least_ms, loop.step_ms * part),
             other_ms_per_request=loop.other_ms_per_request * part,
         )
-        for part in ((1 + share) / 2, READ * share)
+        for part in ((1 + share) / 2, T.read * share)
     )
     after = "memory bandwidth, which the SM clock leaves alone"
     return Gain(tok_s=middle.tok_s, low=loop.tok_s, high=best.tok_s, binds_next=after)

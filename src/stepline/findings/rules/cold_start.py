@@ -41,17 +41,37 @@ from stepline.findings.outcome import (
 )
 from stepline.model.measure.levels import OfferedLevel
 from stepline.model.picture.picture import Picture
+from stepline.threshold import Threshold
 
-SLOWER = 5.0
-"""A lightly loaded server answers first; five times slower than under more load is beyond any scheduling noise (the
-four H200 captures read 0.04 to 0.7)."""
 
-COMPILED_MS = 200.0
-"""How much later it must be: twice as much as first tokens of one load differ on an H200 server whose kernels were warm
-(99th percentiles of 160 and 57 ms at 8 streams, tests/data/h200-sglang-2/cold_start)."""
+class T:
+    """Thresholds of this rule."""
 
-SLOWER_AGAIN = 1.15
-"""Repeated levels of a warm H200 server differ by up to 2 %; a cold one read 60 % slower the first time."""
+    slower = Threshold(
+        5.0,
+        "times the later first-token time",
+        why="A lightly loaded server answers first; this many times slower than under more load is "
+        "beyond scheduling noise.",
+        source="the four H200 captures read 0.04 to 0.7",
+    )
+    compiled_ms = Threshold(
+        200.0,
+        "ms",
+        why="How much later it must be: twice as much as first tokens of one load differ on a warm server.",
+        source="H200, 99th percentiles of 160 and 57 ms at 8 streams, tests/data/h200-sglang-2/cold_start",
+    )
+    slower_again = Threshold(
+        1.15,
+        "times the first rate",
+        why="A repeated level this much faster was cold the first time.",
+        source="repeated levels of a warm H200 server differ by up to 2 %; a cold one read 60 % slower "
+        "the first time",
+    )
+    turned_over = Threshold(
+        0.5,
+        "share of the streams",
+        why="Requests that a level needs, over its streams, before its first-token time stands for the load.",
+    )
 
 
 def check(picture: Picture) -> Outcome:
@@ -68,7 +88,7 @@ def check(picture: Picture) -> Outcome:
         later = min(
             (level.ttft_ms for level in timed[index + 1 :] if level.ttft_ms is not None), default=None
         )
-        if later is not None and first.ttft_ms is not None and first.ttft_ms > SLOWER * later:
+        if later is not None and first.ttft_ms is not None and first.ttft_ms > T.slower * later:
             slow = None if _warm_before(picture, first) else (first, later)
             break
     if slow is None and not during:
@@ -112,7 +132,7 @@ def _warm_before(picture: Picture, slow: OfferedLevel) -> bool:
         and slow.time is not None
         and level.end_s <= slow.time.start_s
         and level.ttft_ms is not None
-        and SLOWER * level.ttft_ms < (slow.ttft_ms or 0.0)
+        and T.slower * level.ttft_ms < (slow.ttft_ms or 0.0)
         for level in picture.run.levels
     )
 
@@ -129,7 +149,7 @@ def _read(picture: Picture) -> list[LoadLevel]:
         for level in picture.run.levels
         if level.concurrency is not None
         and level.tok_s
-        and (level.requests is None or level.requests >= level.concurrency / 2)
+        and (level.requests is None or level.requests >= T.turned_over * level.concurrency)
     ]
 
 
@@ -146,7 +166,7 @@ def _late_first_token(picture: Picture) -> Fired | None:
         if late_ms is None or not again:
             continue
         later_ms = max(level.ttft_p99_ms or 0.0 for level in again)
-        if late_ms < SLOWER * later_ms or late_ms < later_ms + COMPILED_MS:
+        if late_ms < T.slower * later_ms or late_ms < later_ms + T.compiled_ms:
             continue
         load = f"C = {first.concurrency:g}"
         return Fired(
@@ -174,7 +194,7 @@ def _slower_first_time(picture: Picture) -> Fired | None:
         if not again or first.tok_s is None:
             continue
         best = max(level.tok_s or 0.0 for level in again)
-        if best < SLOWER_AGAIN * first.tok_s:
+        if best < T.slower_again * first.tok_s:
             continue
         load = f"C = {first.concurrency:g}"
         return Fired(

@@ -43,7 +43,7 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.change.predict import saved_at_load, with_exchange
-from stepline.model.measure.traced_step import WORTH_SHARE
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.communication import Communication, collective_floor_us, communication, world
 
@@ -54,11 +54,11 @@ def check(picture: Picture) -> Outcome:
     if comm is None:
         return _without(picture)
     share = comm.moving_ms / comm.step_ms
-    if share < WORTH_SHARE:
+    if share < SHARED.worth:
         return Clear(f"moving data between GPUs takes {units.percent(share)} of the decode step")
     each_us, source = collective_floor_us(picture, comm.batch)
     floor_ms = comm.collectives * each_us / 1e3
-    if comm.moving_ms - floor_ms < WORTH_SHARE * comm.step_ms:
+    if comm.moving_ms - floor_ms < SHARED.worth * comm.step_ms:
         return Clear(
             f"{comm.collectives:.0f} collectives take {units.ms(comm.moving_ms)} of the step, "
             f"{units.ms(floor_ms)} of it {source}: only fewer GPUs would save that"

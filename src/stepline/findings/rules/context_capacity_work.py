@@ -48,14 +48,24 @@ from stepline.findings.outcome import (
 )
 from stepline.findings.roofline_excess import roofline_excess
 from stepline.model.change.predict import without_excess, without_work
-from stepline.model.measure.traced_step import CAPACITY_SHARE, TracedStep
+from stepline.model.measure.traced_step import T as TRACED
+from stepline.model.measure.traced_step import TracedStep
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.batch_limit import enough_context
 from stepline.model.signs.context_law import cache_at_load
 from stepline.model.signs.per_request_excess import PerRequestCost, capacity_explains, per_request_cost
+from stepline.threshold import Threshold
 
-TRACE_ATTRIBUTED = 0.8
-"""Share of a step's GPU time in named components from which a trace that shows no such work speaks against it."""
+
+class T:
+    """Thresholds of this rule."""
+
+    attributed = Threshold(
+        0.8,
+        "share of a step's GPU time",
+        why="A trace with so much of its time in named components, and none of it work over the "
+        "capacity, speaks against the cause.",
+    )
 
 
 def check(picture: Picture) -> Outcome:
@@ -66,9 +76,9 @@ def check(picture: Picture) -> Outcome:
         if work is not None:
             return _seen(picture, picture.traced, work)
         less = picture.traced.largest_capacity_work
-        if less is not None and _share_at_load(picture, picture.traced) >= CAPACITY_SHARE:
+        if less is not None and _share_at_load(picture, picture.traced) >= TRACED.capacity:
             return _seen(picture, picture.traced, less)
-        if configured is not None and picture.traced.group.attributed > TRACE_ATTRIBUTED:
+        if configured is not None and picture.traced.group.attributed > T.attributed:
             return Clear(
                 f"no kernel of the decode step in {picture.traced.file} is sized by {configured:,} tokens"
             )

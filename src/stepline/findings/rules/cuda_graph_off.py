@@ -42,11 +42,33 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.change.predict import with_launches
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
-from stepline.model.signs.host import GPU_IDLE, BusyShare, gpu_busy, graph_use, traced_eager
+from stepline.model.signs.host import BusyShare, gpu_busy, graph_use, traced_eager
+from stepline.model.signs.host import T as HOST
+from stepline.threshold import Threshold
 
-FAR_ABOVE_FLOOR = 2.5
-"""Without counters, a step this many times its floor: healthy decode on the H200 takes 1.6 to 1.8 times."""
+
+class T:
+    """Thresholds of this rule."""
+
+    fast = Threshold(
+        0.8,
+        "share of the GPU's work in a step",
+        why="Fast end of the gain: kernels of a graph have shorter gaps than counters see between launches.",
+    )
+    slow = Threshold(
+        1.25,
+        "times the GPU's work in a step",
+        why="Slow end of the gain: a quarter more for the gaps that stay.",
+    )
+    of_floor = Threshold(
+        0.6,
+        "expected floor over step",
+        why="Without counters, the share of its floor that a step with graphs reaches: sound steps "
+        "take 1.6 to 1.8 times the floor.",
+        source="healthy decode on the H200",
+    )
 
 
 def check(picture: Picture) -> Outcome:
@@ -57,18 +79,18 @@ def check(picture: Picture) -> Outcome:
         return CannotTell(
             "whether decode uses graphs", "look for `cuda graph:` in a decode line, or record /metrics"
         )
-    if share is not None and share < 0.95:
+    if share is not None and share < HOST.eager:
         return Clear(f"decode ran in graphs ({graphs.source}: {units.percent(1 - share)})")
     if share is None and graphs.setting is True:
         return Clear("decode graphs are on by setting")
     busy = gpu_busy(picture)
-    if busy is not None and 1 - busy.share < GPU_IDLE:
+    if busy is not None and 1 - busy.share < HOST.gpu_idle:
         return Clear(
             f"graphs are off, but the GPU is {units.percent(busy.share)} busy: they would save little"
         )
     if picture.step is None:
         return CannotTell("the decode step without graphs", "record the log under steady load")
-    if busy is None and (picture.gap is None or picture.gap < FAR_ABOVE_FLOOR):
+    if busy is None and (picture.gap is None or picture.gap < SHARED.healthy_gap):
         return CannotTell(
             "how long the GPU waits for the host: graphs are off, which may or may not cost here",
             "sample GPU counters under load (NVML GPM or DCGM), or measure with graphs on",
@@ -157,13 +179,13 @@ def _gain(picture: Picture, busy: BusyShare | None) -> Gain | None:
         # Counters that read less than the floor are wrong: no step is shorter.
         least = 0.0 if floors is None else floors.strict.total_ms
         after = max(least, busy.share * step.measured_ms)
-        fastest = max(least, 0.8 * after)
+        fastest = max(least, T.fast * after)
     elif floors is not None:
-        after, fastest = floors.expected.total_ms / 0.6, floors.strict.total_ms
+        after, fastest = floors.expected.total_ms / T.of_floor, floors.strict.total_ms
     else:
         return None
     binds_next = "GPU work of the step itself"
-    return gain_from(with_launches(picture, after, fastest, 1.25 * after, binds_next, prompts_too=True))
+    return gain_from(with_launches(picture, after, fastest, T.slow * after, binds_next, prompts_too=True))
 
 
 RULE = Rule("H302", "cuda-graph-off", "0.1.0", check)

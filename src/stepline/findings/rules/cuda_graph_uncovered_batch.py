@@ -47,13 +47,12 @@ from stepline.findings.outcome import (
 )
 from stepline.model.change.predict import step_on_law, with_clean_step, with_other_cost
 from stepline.model.measure.law import LawPoint, fit
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.assess import law_or_none
 from stepline.model.picture.picture import Picture
 from stepline.model.picture.step_points import point_at
+from stepline.model.signs.host import T as HOST
 from stepline.model.signs.host import (
-    COVERED,
-    EDGE,
-    GPU_IDLE,
     beside_prompt,
     beyond_graphs,
     gpu_busy,
@@ -62,9 +61,22 @@ from stepline.model.signs.host import (
     prompts_beyond_graphs,
 )
 from stepline.model.signs.recompute import own_prompt_floor_ms
+from stepline.threshold import Threshold
 
-JUMP = 1.1
-"""Step over the covered law from which it counts: windows of one level spread by under 2 % on graph steps."""
+
+class T:
+    """Thresholds of this rule."""
+
+    slow = Threshold(
+        1.3,
+        "times the covered law",
+        why="Slow end of the gain: a covered step at a batch further out than any measured.",
+    )
+    fast = Threshold(
+        0.9,
+        "times the covered law",
+        why="Fast end of the gain.",
+    )
 
 
 def check(picture: Picture) -> Outcome:
@@ -75,9 +87,9 @@ def check(picture: Picture) -> Outcome:
         covered_ms = step_on_law(picture, law, worst.running)
         ratio = worst.step_ms / covered_ms
         busy = gpu_busy(picture)
-        if busy is not None and 1 - busy.share < GPU_IDLE:
+        if busy is not None and 1 - busy.share < HOST.gpu_idle:
             return Clear(f"{worst.running:g} run eagerly, but the GPU is {units.percent(busy.share)} busy")
-        if ratio < JUMP:
+        if ratio < SHARED.off_law:
             return Clear(
                 f"{worst.running:g} run eagerly at {units.times(ratio)} the covered law: no cost worth naming"
             )
@@ -124,14 +136,14 @@ def check(picture: Picture) -> Outcome:
 
 def _by_sizes(picture: Picture, largest: int, running: float) -> Fired | None:
     """Steps on both sides of the largest graph, from an engine whose log does not say which ones used it."""
-    covered = [point for point in picture.wall_points if point.running <= largest * EDGE]
-    eager = point_at([point for point in picture.wall_points if point.running > largest * EDGE], running)
+    covered = [point for point in picture.wall_points if point.running <= largest * HOST.edge]
+    eager = point_at([point for point in picture.wall_points if point.running > largest * HOST.edge], running)
     law = law_or_none(fit(covered, "steps within the graphs"))
     busy = gpu_busy(picture)
-    if law is None or eager is None or busy is None or 1 - busy.share < GPU_IDLE:
+    if law is None or eager is None or busy is None or 1 - busy.share < HOST.gpu_idle:
         return None
     covered_ms = step_on_law(picture, law, eager.running)
-    return None if eager.step_ms < JUMP * covered_ms else _measured(picture, eager, covered_ms)
+    return None if eager.step_ms < SHARED.off_law * covered_ms else _measured(picture, eager, covered_ms)
 
 
 def _covering(picture: Picture, running: float) -> float:
@@ -152,7 +164,7 @@ def _beside_prompts(picture: Picture, tokens: float, largest: int) -> Fired | No
     if floor_ms is not None:
         cost = f"{cost}, where its prompt needs {units.ms(floor_ms)}"
         gain = gain_from(
-            with_other_cost(picture, min(loop.other_ms_per_request, COVERED * floor_ms), floor_ms)
+            with_other_cost(picture, min(loop.other_ms_per_request, HOST.covered * floor_ms), floor_ms)
         )
     return Fired(
         status="suspected",
@@ -183,8 +195,10 @@ def _beside_prompts(picture: Picture, tokens: float, largest: int) -> Fired | No
 
 
 def _measured(picture: Picture, eager: LawPoint, covered_ms: float) -> Fired:
-    slow_ms = max(covered_ms, min(eager.step_ms, 1.3 * covered_ms))
-    gain = gain_from(with_clean_step(picture, covered_ms, 0.9 * covered_ms, slow_ms, "the covered step law"))
+    slow_ms = max(covered_ms, min(eager.step_ms, T.slow * covered_ms))
+    gain = gain_from(
+        with_clean_step(picture, covered_ms, T.fast * covered_ms, slow_ms, "the covered step law")
+    )
     busy = gpu_busy(picture)
     ruled = [
         RuledOut("K403 linear-step", "steps with graphs lie on the covered law; only those without jump")

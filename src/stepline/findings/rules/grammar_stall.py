@@ -33,10 +33,8 @@ import statistics
 
 from stepline import units
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Outcome, Proof, Rival, Rule, Try
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
-
-WORTH = 0.1
-"""Share of the load below which nothing is a finding."""
 
 
 def check(picture: Picture) -> Outcome:
@@ -50,7 +48,7 @@ def check(picture: Picture) -> Outcome:
         )
     waiting = statistics.fmean(s.grammar_queued or 0.0 for s in loaded)
     inside = statistics.fmean((s.running or 0.0) + (s.queued or 0.0) for s in loaded) + waiting
-    if waiting < WORTH * inside:
+    if waiting < SHARED.worth * inside:
         return Clear(f"{waiting:.2g} of {inside:.3g} requests wait for a grammar ({len(loaded)} scrapes)")
     return Fired(
         status="suspected",

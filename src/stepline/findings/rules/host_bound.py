@@ -46,7 +46,6 @@ from stepline.model.change.predict import takes_turns, without_host
 from stepline.model.measure.law import NoLaw
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.host import (
-    GPU_IDLE,
     BusyShare,
     beyond_graphs,
     gpu_busy,
@@ -54,11 +53,21 @@ from stepline.model.signs.host import (
     idles_beside_prompts,
     idles_in_decode,
 )
+from stepline.model.signs.host import T as HOST
 from stepline.model.signs.speculation import wasted
+from stepline.threshold import Threshold
 
-TAKING_TURNS = 0.1
-"""Idle share worth naming where overlap is off by setting, so that the host's turn is known to be in the step: healthy
-H200 servers read up to 6 % idle."""
+
+class T:
+    """Thresholds of this rule."""
+
+    taking_turns = Threshold(
+        0.1,
+        "idle share of the GPU",
+        why="Worth naming where overlap is off by setting, so that the host's turn is known to be "
+        "in the step.",
+        source="healthy H200 servers read up to 6 % idle",
+    )
 
 
 def check(picture: Picture) -> Outcome:
@@ -85,7 +94,7 @@ def check(picture: Picture) -> Outcome:
             "save log, /metrics, client results and GPU samples under load",
         )
     idle = 1 - busy.share
-    if idle < (TAKING_TURNS if takes_turns(picture) else GPU_IDLE):
+    if idle < (T.taking_turns if takes_turns(picture) else HOST.gpu_idle):
         return Clear(f"the GPU is {units.percent(busy.share)} busy ({busy.instrument})")
     if idles_beside_prompts(picture, busy):
         return Clear(
@@ -103,7 +112,7 @@ def check(picture: Picture) -> Outcome:
 def _traced_idle(picture: Picture) -> bool:
     """True when the GPU work of a traced decode step is that much shorter than the unprofiled step."""
     traced = picture.traced
-    return traced is not None and traced.busy_share is not None and traced.busy_share < 1 - GPU_IDLE
+    return traced is not None and traced.busy_share is not None and traced.busy_share < 1 - HOST.gpu_idle
 
 
 def _loaded_without_pause(picture: Picture) -> bool:

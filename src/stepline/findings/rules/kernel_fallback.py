@@ -46,7 +46,8 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.change.predict import traced_batch_step, with_step
-from stepline.model.measure.traced_step import WORTH_SHARE, TracedStep
+from stepline.model.measure.thresholds import T as SHARED
+from stepline.model.measure.traced_step import TracedStep
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.kernel_paths import (
     GenericPath,
@@ -56,17 +57,32 @@ from stepline.model.signs.kernel_paths import (
     loose_ms,
     one_by_one,
 )
-from stepline.model.signs.per_request_excess import ABOVE_ROOFLINE
+from stepline.model.signs.per_request_excess import T as EXCESS
+from stepline.threshold import Threshold
 
-MOST = 0.5
-"""Share of a part's time in general kernels from which they are its path; a fused one has some beside it."""
-LOOSE_SHARE = 0.25
-"""Share of a step in the framework's own kernels without an owner that needs explaining: sound captures have up to 5 %
-(SGLang on MI300X, a bf16 model in plain PyTorch on the H200), an unfused attention 36 %. Sampling in PyTorch over the
-logits of a small model and a large batch comes to 15 % by the bytes it moves."""
-LAYERED_SHARE = 0.1
-"""The same of kernels that run in every layer, which sampling does not: sound captures have up to 4.4 % there (a bf16
-model in plain PyTorch on the H200)."""
+
+class T:
+    """Thresholds of this rule."""
+
+    most = Threshold(
+        0.5,
+        "share of a part's GPU time",
+        why="General kernels with so much of it are the part's path; a fused one has some beside it.",
+    )
+    loose = Threshold(
+        0.25,
+        "share of the step",
+        why="The framework's own kernels without an owner that need explaining.",
+        source="sound captures have up to 5 % (SGLang on MI300X, a bf16 model in plain PyTorch on the "
+        "H200), an unfused attention 36 %; sampling in PyTorch over the logits of a small model "
+        "and a large batch comes to 15 % by the bytes it moves",
+    )
+    layered = Threshold(
+        0.1,
+        "share of the step",
+        why="The same of kernels that run in every layer, which sampling does not.",
+        source="sound captures have up to 4.4 % there (a bf16 model in plain PyTorch on the H200)",
+    )
 
 
 def check(picture: Picture) -> Outcome:
@@ -80,13 +96,13 @@ def check(picture: Picture) -> Outcome:
     if traced.capacity_work is not None:
         return Clear("the generic kernels work over the configured context: K401 accounts for them")
     path = generic_path(traced.group)
-    if path is not None and path.generic_ms >= WORTH_SHARE * traced.step_ms:
+    if path is not None and path.generic_ms >= SHARED.worth * traced.step_ms:
         return _named(picture, traced, path)
     alone = sum(kernel.busy_ms for kernel in one_by_one(picture, traced.group))
-    if alone >= WORTH_SHARE * traced.step_ms:
+    if alone >= SHARED.worth * traced.step_ms:
         return Clear("a kernel is launched for one request after the other: K403 accounts for it")
     layered, loose = layered_ms(picture, traced.group), loose_ms(traced.group)
-    if loose >= LOOSE_SHARE * traced.step_ms or layered >= LAYERED_SHARE * traced.step_ms:
+    if loose >= T.loose * traced.step_ms or layered >= T.layered * traced.step_ms:
         return _unnamed(traced, loose)
     return Clear(
         f"the framework's own kernels take {units.percent(loose / traced.step_ms)} of the decode step, "
@@ -95,13 +111,13 @@ def check(picture: Picture) -> Outcome:
 
 
 def _named(picture: Picture, traced: TracedStep, path: GenericPath) -> Outcome:
-    if path.generic_ms < MOST * path.total_ms:
+    if path.generic_ms < T.most * path.total_ms:
         return Clear(
             f"{path.component} runs on kernels of its own; general ones take "
             f"{units.percent(path.generic_ms / path.total_ms)} of it"
         )
     floor_ms = component_floor_ms(picture, path.component, traced.group.batch)
-    if floor_ms is not None and path.total_ms < ABOVE_ROOFLINE * floor_ms:
+    if floor_ms is not None and path.total_ms < EXCESS.above_roofline * floor_ms:
         return Clear(
             f"{path.component} runs on general kernels at {units.times(path.total_ms / floor_ms)} its floor: "
             "a fused one would gain little"
@@ -182,9 +198,9 @@ def _gain(picture: Picture, traced: TracedStep, total_ms: float, floor_ms: float
     return gain_from(
         with_step(
             picture,
-            rest + ABOVE_ROOFLINE * floor_ms,
+            rest + EXCESS.above_roofline * floor_ms,
             min(step.measured_ms, traced.group.busy_ms) - total_ms + floor_ms,
-            rest + max(total_ms / 2, ABOVE_ROOFLINE * floor_ms),
+            rest + max(total_ms / 2, EXCESS.above_roofline * floor_ms),
             "the rest of the step",
         )
     )

@@ -41,9 +41,10 @@ from stepline.findings.outcome import (
 )
 from stepline.model.change.predict import with_larger_batch
 from stepline.model.measure.preemption import lost_or_fell
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
-from stepline.model.signs.batch_limit import POOL_FULL, RunningLimit, running_limit
-from stepline.model.signs.host import WORTH
+from stepline.model.signs.batch_limit import RunningLimit, running_limit
+from stepline.model.signs.batch_limit import T as LIMIT
 
 
 def check(picture: Picture) -> Outcome:
@@ -77,11 +78,11 @@ def _fired(picture: Picture, limit: RunningLimit) -> Fired:
                 capacity.origin,
             )
         )
-    seen = limit.pool_usage is not None and limit.pool_usage >= POOL_FULL and bool(limit.waiting)
+    seen = limit.pool_usage is not None and limit.pool_usage >= LIMIT.pool_full and bool(limit.waiting)
     name = "S201 batch-capped"
     below_cap = limit.cap is not None and limit.running < limit.cap - 1
     rate = picture.rate_tok_s
-    costs = gain is None or rate is None or rate <= (1 - WORTH) * gain.low
+    costs = gain is None or rate is None or rate <= (1 - SHARED.worth) * gain.low
     return Fired(
         status="confirmed" if seen and below_cap and costs else "suspected",
         headline=f"the KV pool holds {limit.running:g} of {offered:g} offered requests",

@@ -43,7 +43,6 @@ from stepline.findings.outcome import (
 )
 from stepline.model.change.predict import with_larger_batch
 from stepline.model.measure.preemption import (
-    WORTH,
     Cliff,
     LostRequest,
     Retractions,
@@ -52,9 +51,23 @@ from stepline.model.measure.preemption import (
     repeated_share,
     retractions,
 )
+from stepline.model.measure.preemption import T as PREEMPTION
 from stepline.model.picture.picture import Picture
+from stepline.model.signs.batch_limit import T as LIMIT
 from stepline.model.signs.batch_limit import running_limit
 from stepline.model.signs.recompute import repeated_by_loop
+from stepline.threshold import Threshold
+
+
+class T:
+    """Thresholds of this rule."""
+
+    repeated_most = Threshold(
+        0.9,
+        "share of the time",
+        why="Bound on the repeated prefill that the fast end of the gain takes away: twice the "
+        "estimate may exceed the whole.",
+    )
 
 
 def check(picture: Picture) -> Outcome:
@@ -71,7 +84,7 @@ def check(picture: Picture) -> Outcome:
     if cliff is not None:
         return _fell_off(cliff)
     usages = [d.pool_usage for d in run.decodes if d.pool_usage is not None]
-    if counted or (usages and max(usages) < 0.9):
+    if counted or (usages and max(usages) < LIMIT.pool_full):
         return Clear(
             "no retraction was reported"
             + (f"; pool at most {units.percent(max(usages))} full" if usages else "")
@@ -84,7 +97,7 @@ def _seen(picture: Picture, seen: Retractions) -> Outcome:
     beside = None if picture.loop is None else 1 - picture.loop.decode_share
     counted = repeated_share(picture.run, context, beside)
     share = counted if counted is not None else repeated_by_loop(picture) or None
-    if share is not None and share < WORTH:
+    if share is not None and share < PREEMPTION.repeated:
         return Clear(
             f"{seen.requests:,.0f} requests were thrown out, but prefilling them again takes {units.percent(share)} of "
             "the time: the size of the pool is what costs (S202)"
@@ -119,7 +132,7 @@ def _gain(picture: Picture, rate: float, share: float) -> Gain:
     larger = None
     if limit is not None and limit.kind == "kv":
         larger = with_larger_batch(picture, limit.offered or limit.running, pool=True)
-    high = rate / (1 - min(0.9, 2 * share)) if larger is None else max(without, larger.high)
+    high = rate / (1 - min(T.repeated_most, 2 * share)) if larger is None else max(without, larger.high)
     return Gain(tok_s=without, low=rate / (1 - share / 2), high=high, binds_next="the KV pool")
 
 

@@ -44,7 +44,7 @@ from stepline.findings.outcome import (
 from stepline.findings.roofline_excess import roofline_excess
 from stepline.model.change.predict import without_excess, without_work
 from stepline.model.measure.law import StepLaw
-from stepline.model.measure.traced_step import WORTH_SHARE
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.context_law import cache_at_load
 from stepline.model.signs.kernel_paths import one_by_one
@@ -84,7 +84,7 @@ def _one_by_one(picture: Picture) -> Fired | None:
         running, step_ms = step.running, step.measured_ms
         cost_ms = now_ms * running / batch
         gain = gain_from(without_work(picture, cost_ms))
-    if cost_ms < WORTH_SHARE * step_ms:
+    if cost_ms < SHARED.worth * step_ms:
         return None
     return Fired(
         status="suspected",

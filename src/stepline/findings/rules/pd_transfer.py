@@ -45,14 +45,27 @@ from stepline.findings.outcome import (
     Try,
 )
 from stepline.model.picture.picture import Picture
-from stepline.model.signs.batch_limit import POOL_FULL
+from stepline.model.signs.batch_limit import T as LIMIT
+from stepline.threshold import Threshold
 
-BATCHES = 4.0
-"""Requests in transfer over those of one prefill batch. While a batch is computed the one before it is sent, so one or
-two batches are on their way where sending is no slower than computing."""
-SLOW_MS = 500.0
-"""A link of 200 Gbit/s, the slowest that disaggregation is built for, moves 12 GB in this time: the cache of 95,000
-tokens of an 8B model (131 kB each), more than prompts hold."""
+
+class T:
+    """Thresholds of this rule."""
+
+    batches = Threshold(
+        4.0,
+        "requests in transfer over a prefill batch",
+        why="While a batch is computed the one before it is sent, so one or two are on their way "
+        "where sending is no slower than computing.",
+    )
+    slow_ms = Threshold(
+        500.0,
+        "ms",
+        why="A transfer this long: a link of 200 Gbit/s, the slowest that disaggregation is built "
+        "for, moves 12 GB in it.",
+        source="arithmetic: 12 GB are the cache of 95,000 tokens of an 8B model (131 kB each), more "
+        "than prompts hold",
+    )
 
 
 def check(picture: Picture) -> Outcome:
@@ -90,7 +103,7 @@ def _in_transfer(run: Run) -> tuple[Observation, ...]:
     if sent:
         inflight = statistics.fmean(report.inflight or 0 for report in sent)
         batch = statistics.fmean(report.new_sequences / report.batches for report in sent)
-        if inflight >= BATCHES * max(1.0, batch):
+        if inflight >= T.batches * max(1.0, batch):
             found.append(
                 Observation(
                     f"{inflight:.3g} requests are in transfer while a prefill batch takes {batch:.3g} new ones",
@@ -117,7 +130,7 @@ def _slow_transfers(run: Run) -> tuple[Observation, ...]:
         if report.duration_ms is not None:
             by_file.setdefault(report.origin.file, []).append(report.duration_ms)
     medians = sorted((statistics.median(times), file) for file, times in by_file.items())
-    if not medians or medians[-1][0] < SLOW_MS:
+    if not medians or medians[-1][0] < T.slow_ms:
         return ()
     told = [f"a transfer takes {units.ms(ms)} (median of {len(by_file[file])})" for ms, file in medians]
     ends = (medians[-1], medians[0])[: len(medians)]
@@ -137,7 +150,7 @@ def _rates(run: Run) -> tuple[Observation, ...]:
 
 def _fired(evidence: tuple[Observation, ...], run: Run, *, by_time: bool) -> Fired:
     pool = max((report.pool_usage for report in run.decodes if report.pool_usage is not None), default=None)
-    room = pool is not None and pool < POOL_FULL
+    room = pool is not None and pool < LIMIT.pool_full
     full = "a decode server without room"
     return Fired(
         status="suspected",

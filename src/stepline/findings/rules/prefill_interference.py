@@ -50,19 +50,49 @@ from stepline.findings.outcome import (
 )
 from stepline.model.change.predict import with_larger_batch, with_other_cost
 from stepline.model.measure.closed_loop import ClosedLoop
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Load, Picture, Step
 from stepline.model.signs.batch_limit import running_limit
-from stepline.model.signs.host import GPU_IDLE, WORTH, gpu_busy
+from stepline.model.signs.host import T as HOST
+from stepline.model.signs.host import gpu_busy
 from stepline.model.signs.recompute import own_prompt_floor_ms, prompt_floor_ms, repeated_by_loop
 from stepline.model.signs.sm_clocks import clocks
 from stepline.model.signs.stretched_prompts import stretches_prompts
+from stepline.threshold import Threshold
 
-PREFILL_OVER_FLOOR = 2.0
-"""Prefill time over its FLOP floor that is ordinary: 256-token prompts took 1.7 times on a healthy H200 server."""
-OTHERS = 0.5
-"""Further prompt tokens a finished request, over its own, from which others send prompts."""
-MIN_SECONDS = 4.0
-"""The log's clock has whole seconds; over fewer of them a rate of prefills says nothing."""
+
+class T:
+    """Thresholds of this rule."""
+
+    over_floor = Threshold(
+        2.0,
+        "times the prompt's FLOP floor",
+        why="Prefill time up to it is ordinary.",
+        source="256-token prompts took 1.7 times on a healthy H200 server",
+    )
+    others = Threshold(
+        0.5,
+        "prompt tokens over a request's own",
+        why="Further ones a finished request from which others send prompts.",
+    )
+    min_s = Threshold(
+        4.0,
+        "s",
+        why="The log's clock has whole seconds; over fewer of them a rate of prefills says nothing.",
+    )
+    many = Threshold(
+        8192.0,
+        "tokens",
+        why="A forward of so many is bound by its products on any GPU: what one token takes beside "
+        "others, weights read once for all.",
+        source="arithmetic: far above the knee of every GPU of the catalogue",
+    )
+    little = Threshold(
+        0.5,
+        "share of the step",
+        why="A forward whose prompts' floor is less of it takes what reading the weights takes: "
+        "several times as many would be hardly longer.",
+    )
 
 
 def _others(picture: Picture, loop: ClosedLoop, load: Load, stated: float) -> tuple[float, float]:
@@ -73,7 +103,7 @@ def _others(picture: Picture, loop: ClosedLoop, load: Load, stated: float) -> tu
     """
     finished_s = loop.tok_s / loop.output_tokens
     plateaus = [p for p in picture.plateaus if p.running == load.running and p.prefill_prompts]
-    if plateaus and plateaus[-1].time is not None and plateaus[-1].time.duration_s >= MIN_SECONDS:
+    if plateaus and plateaus[-1].time is not None and plateaus[-1].time.duration_s >= T.min_s:
         plateau, seconds = plateaus[-1], plateaus[-1].time.duration_s
         tokens = plateau.prefill_tokens / seconds / finished_s - stated
         number = plateau.prefill_prompts / seconds / finished_s - 1
@@ -87,7 +117,7 @@ def _others(picture: Picture, loop: ClosedLoop, load: Load, stated: float) -> tu
         tokens = statistics.median(rates) / finished_s - stated if rates else 0.0
         number = 1.0
     # A level's edges hold some of its own prompts more than it finished.
-    return (tokens / number, number) if tokens > OTHERS * stated else (0.0, 0.0)
+    return (tokens / number, number) if tokens > T.others * stated else (0.0, 0.0)
 
 
 def check(picture: Picture) -> Outcome:
@@ -102,10 +132,10 @@ def check(picture: Picture) -> Outcome:
     if crowded is not None:
         return crowded
     other = 1 - loop.decode_share
-    if other < WORTH:
+    if other < SHARED.worth:
         return Clear(f"only {units.percent(other)} of the time is spent beside decode steps")
     busy = gpu_busy(picture)
-    if busy is not None and 1 - busy.share >= GPU_IDLE:
+    if busy is not None and 1 - busy.share >= HOST.gpu_idle:
         return Clear(
             f"the GPU idles {units.percent(1 - busy.share)} of the time: the host, not prefill work (H301, H302)"
         )
@@ -126,9 +156,9 @@ def check(picture: Picture) -> Outcome:
     cause = stretches_prompts(picture)
     if cause is not None:
         return CannotTell(f"how long prompts take without {cause}", "diagnose again once that is removed")
-    ordinary = min(loop.other_ms_per_request, PREFILL_OVER_FLOOR * floor_ms)
+    ordinary = min(loop.other_ms_per_request, T.over_floor * floor_ms)
     excess = other * (1 - ordinary / loop.other_ms_per_request)
-    if excess < WORTH:
+    if excess < SHARED.worth:
         return Clear(
             f"prefill and admission take {units.percent(other)} of the time, "
             f"{units.times(loop.other_ms_per_request / floor_ms)} the floor of {named}"
@@ -138,7 +168,7 @@ def check(picture: Picture) -> Outcome:
     # Others' prompts come by the clock: a faster server meets fewer of them for each request.
     others_share = others_ms / 1000 * loop.tok_s / loop.output_tokens
     gain = gain_from(
-        with_other_cost(picture, min(ordinary, PREFILL_OVER_FLOOR * own_ms), own_ms, taken=others_share)
+        with_other_cost(picture, min(ordinary, T.over_floor * own_ms), own_ms, taken=others_share)
     )
     return Fired(
         status="suspected",
@@ -167,13 +197,6 @@ def check(picture: Picture) -> Outcome:
     )
 
 
-MANY = 8192.0
-"""Tokens of a forward that products bind on any GPU: what one token takes beside others, weights read once for all."""
-LITTLE = 0.5
-"""Floor of a forward's prompt tokens over its step below which reading the weights is what it takes: a forward with
-several times as many would be hardly longer."""
-
-
 def _no_room_in_forwards(picture: Picture) -> Fired | None:
     """Requests that wait because forwards take few tokens beside the answers; None where something else holds them."""
     limit, step, load, server = running_limit(picture), picture.step, picture.load, picture.run.server
@@ -184,11 +207,11 @@ def _no_room_in_forwards(picture: Picture) -> Fired | None:
     if limit.kind != "unknown" or not limit.waiting or limit.pool_usage is None or limit.offered is None:
         return None
     room = budget.value - load.running / load.ranks
-    many_ms = prompt_floor_ms(picture, MANY)
+    many_ms = prompt_floor_ms(picture, T.many)
     if load.input_tokens is None or room >= load.input_tokens or many_ms is None:
         return None
-    floor_ms = max(0.0, room) * many_ms / MANY
-    if limit.waiting < WORTH * limit.offered or floor_ms >= LITTLE * step.measured_ms:
+    floor_ms = max(0.0, room) * many_ms / T.many
+    if limit.waiting < SHARED.worth * limit.offered or floor_ms >= T.little * step.measured_ms:
         return None
     gain = _all_running(picture, step, load.concurrency or limit.offered)
     return Fired(

@@ -29,10 +29,19 @@ from stepline import units
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Outcome, Proof, Rival, Rule, Try
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.cached_prompts import cached_share
+from stepline.threshold import Threshold
 
-WORTH = 0.3
-"""Cached share from which prefill is shortened beyond what unique prompts allow: those hit 0 to 0.1 % (chat templates
-and the begin-of-text token), chat traffic of one system prompt commonly half."""
+
+class T:
+    """Thresholds of this rule."""
+
+    shared = Threshold(
+        0.3,
+        "cached share of the prompts",
+        why="Prefill is shortened beyond what unique prompts allow.",
+        source="unique prompts hit 0 to 0.1 % (chat templates and the begin-of-text token), chat "
+        "traffic of one system prompt commonly half",
+    )
 
 
 def check(picture: Picture) -> Outcome:
@@ -42,7 +51,7 @@ def check(picture: Picture) -> Outcome:
     share, where = cached_share(picture)
     if share is None:
         return CannotTell("cached prompt tokens", "read #cached-token in prefill lines, or record /metrics")
-    if share < WORTH:
+    if share < T.shared:
         return Clear(f"{units.percent(share)} of the prompt tokens came from the prefix cache")
     return Fired(
         status="suspected",

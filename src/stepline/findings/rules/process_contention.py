@@ -40,9 +40,18 @@ from stepline.findings.outcome import (
 from stepline.model.change.predict import without_neighbour
 from stepline.model.measure.idle_engine import idle_use
 from stepline.model.picture.picture import Picture
+from stepline.threshold import Threshold
 
-FOREIGN = 0.1
-"""Busy share with an idle engine: at most 0.01 % in 38 recordings of H200 servers, 52 % beside another process."""
+
+class T:
+    """Thresholds of this rule."""
+
+    foreign = Threshold(
+        0.1,
+        "busy share with an idle engine",
+        why="Another process works on the GPU.",
+        source="at most 0.01 % in 38 recordings of H200 servers, 52 % beside another process",
+    )
 
 
 def check(picture: Picture) -> Outcome:
@@ -53,7 +62,7 @@ def check(picture: Picture) -> Outcome:
             "the GPU's busy share while the engine is idle",
             "record with /metrics and GPU samples, some seconds of it without load",
         )
-    if use.busy < FOREIGN:
+    if use.busy < T.foreign:
         return Clear(
             f"the GPU is {units.percent(use.busy)} busy while the engine is idle ({use.samples} samples)"
         )

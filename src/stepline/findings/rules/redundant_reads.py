@@ -42,7 +42,8 @@ from stepline.findings.outcome import (
     Rule,
     Try,
 )
-from stepline.model.measure.traced_step import WORTH_SHARE, TracedStep
+from stepline.model.measure.thresholds import T as SHARED
+from stepline.model.measure.traced_step import TracedStep
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.kernel_paths import component_floor_ms
 
@@ -60,7 +61,7 @@ def check(picture: Picture) -> Outcome:
     kv_heads = max(1, max((cache.shards for cache in architecture.body.caches), default=1) // tp)
     shared = heads / kv_heads
     attention_ms = traced.group.component_ms("attention")
-    if attention_ms < WORTH_SHARE * traced.step_ms:
+    if attention_ms < SHARED.worth * traced.step_ms:
         return Clear(f"attention takes {units.percent(attention_ms / traced.step_ms)} of the decode step")
     blocks = _blocks(traced)
     floor_ms = component_floor_ms(picture, "attention", traced.group.batch)

@@ -43,13 +43,24 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.change.predict import without_drafts, without_host
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.measure.windows import DecodeWindow
 from stepline.model.picture.picture import Picture
-from stepline.model.signs.host import GPU_IDLE, gpu_busy
-from stepline.model.signs.speculation import WASTED, tokens_a_step
+from stepline.model.signs.host import T as HOST
+from stepline.model.signs.host import gpu_busy
+from stepline.model.signs.speculation import T as DRAFTS
+from stepline.model.signs.speculation import tokens_a_step
+from stepline.threshold import Threshold
 
-FASTER = 1.1
-"""Plain over speculative rate from which speculation is called not paying: a tenth of the load's time."""
+
+class T:
+    """Thresholds of this rule."""
+
+    halves = Threshold(
+        1.8,
+        "tokens a step",
+        why="From here speculation is said to halve the number of steps; words only.",
+    )
 
 
 def check(picture: Picture) -> Outcome:
@@ -69,7 +80,7 @@ def check(picture: Picture) -> Outcome:
     pair = _same_batch(drafted, plain)
     if pair is not None:
         return _compared(*pair, accept)
-    if accept < WASTED:
+    if accept < DRAFTS.wasted:
         return _wasted(picture, accept)
     return CannotTell(
         f"the same load without speculation (accept length {accept:.2f})",
@@ -92,7 +103,7 @@ def _compared(drafted: list[DecodeWindow], plain: list[DecodeWindow], accept: fl
     running = drafted[0].running
     with_it = statistics.median(1000 * running * w.accept_length / w.step_ms for w in drafted)
     without = statistics.median(1000 * running / w.step_ms for w in plain)
-    if without < FASTER * with_it:
+    if without < (1 + SHARED.worth) * with_it:
         return Clear(
             f"at {running} running speculation gives {units.tok_s(with_it)}, plain decoding {units.tok_s(without)}"
         )
@@ -100,7 +111,7 @@ def _compared(drafted: list[DecodeWindow], plain: list[DecodeWindow], accept: fl
     return Fired(
         status="confirmed",
         headline=f"speculation halves the step count and still loses: {units.times(without / with_it)} faster without"
-        if accept > 1.8
+        if accept > T.halves
         else f"decoding is {units.times(without / with_it)} faster without speculation",
         evidence=(
             Observation(
@@ -116,7 +127,7 @@ def _compared(drafted: list[DecodeWindow], plain: list[DecodeWindow], accept: fl
         recoverable_tok_s=without - with_it,
         gain=gain,
         ruled_out=(RuledOut("a poor draft", f"{accept:.2f} tokens a step are accepted"),)
-        if accept > WASTED
+        if accept > DRAFTS.wasted
         else (),
         tries=_TRIES,
         proof=_PROOF,
@@ -127,14 +138,14 @@ def _wasted(picture: Picture, accept: float) -> Fired:
     rate, busy = picture.rate_tok_s, gpu_busy(picture)
     gain = gain_from(without_drafts(picture))
     evidence = [Observation(f"{accept:.2f} tokens a step and request, the step's own included")]
-    if busy is not None and 1 - busy.share >= GPU_IDLE:
+    if busy is not None and 1 - busy.share >= HOST.gpu_idle:
         # Drafts that the host makes keep the GPU waiting; without them the host is as fast as any.
         gain = gain or gain_from(without_host(picture, busy.share))
         evidence.append(
             Observation(f"the GPU idles {units.percent(1 - busy.share)} of the time ({busy.instrument})")
         )
     if gain is None and rate is not None:
-        gain = Gain(tok_s=rate * WASTED, low=rate, high=rate * 2, binds_next="plain decoding")
+        gain = Gain(tok_s=rate * DRAFTS.wasted, low=rate, high=rate * 2, binds_next="plain decoding")
     return Fired(
         status="suspected",
         headline=f"a speculative step yields {accept:.2f} tokens: the drafts are all but wasted",

@@ -44,12 +44,21 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.change.predict import saved_at_load, with_exchange
-from stepline.model.measure.traced_step import WORTH_SHARE
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.communication import Communication, communication, world
+from stepline.threshold import Threshold
 
-SAME_WORK = 0.02
-"""Kernels of two ranks within 2 % are the same program: ranks differ by a copy or a sampling kernel, not by layers."""
+
+class T:
+    """Thresholds of this rule."""
+
+    same_work = Threshold(
+        0.02,
+        "share of a rank's kernels",
+        why="Ranks whose kernel counts differ by less run the same program: they differ by a copy "
+        "or a sampling kernel, not by layers.",
+    )
 
 
 def check(picture: Picture) -> Outcome:
@@ -62,7 +71,7 @@ def check(picture: Picture) -> Outcome:
             "decode steps of at least two ranks of one capture",
             "take a short trace without stacks on all ranks and add the files to the folder",
         )
-    if comm.waiting_ms < WORTH_SHARE * comm.step_ms:
+    if comm.waiting_ms < SHARED.worth * comm.step_ms:
         return Clear(
             f"{len(comm.ranks)} ranks wait for each other at most "
             f"{units.percent(comm.waiting_ms / comm.step_ms)} of the decode step"
@@ -116,7 +125,7 @@ def _fired(picture: Picture, comm: Communication) -> Fired:
 
 
 def _why(kernels: float, usual: float) -> str:
-    if abs(kernels - usual) <= SAME_WORK * usual:
+    if abs(kernels - usual) <= T.same_work * usual:
         return "its GPU does the same work more slowly"
     return "it has more work" if kernels > usual else "its GPU works longer for other work"
 

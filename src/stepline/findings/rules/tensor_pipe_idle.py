@@ -30,10 +30,18 @@ from stepline import units
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Outcome, Proof, Rival, Rule, Try
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.tensor_pipe import tensor_reading
+from stepline.threshold import Threshold
 
-TOO_LOW = 0.5
-"""Measured over the least expected: samples hold pauses between steps too, which on the host-limited H200 captures
-take up to three fifths of the time, and prefill, which adds more than it."""
+
+class T:
+    """Thresholds of this rule."""
+
+    too_low = Threshold(
+        0.5,
+        "measured over least expected",
+        why="Samples hold pauses between steps too, and prefill, which adds more than it.",
+        source="on the host-limited H200 captures pauses take up to three fifths of the time",
+    )
 
 
 def check(picture: Picture) -> Outcome:
@@ -45,7 +53,7 @@ def check(picture: Picture) -> Outcome:
             "record GPU samples (GPM or DCGM) under load, and give --gpu and the model's config.json",
         )
     least = reading.expected.low / reading.narrowest
-    if reading.measured >= TOO_LOW * least:
+    if reading.measured >= T.too_low * least:
         return Clear(
             f"the tensor pipe reads {units.percent(reading.measured)}, and the step needs at least "
             f"{units.percent(least)} of it"

@@ -44,21 +44,37 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.change.predict import saved_at_load, with_exchange
-from stepline.model.measure.traced_step import WORTH_SHARE, TracedStep
+from stepline.model.measure.thresholds import T as SHARED
+from stepline.model.measure.traced_step import TracedStep
 from stepline.model.picture.picture import Picture
+from stepline.model.signs.kernel_paths import T as PATHS
 from stepline.model.signs.kernel_paths import (
-    WIDE_BITS,
     WideProducts,
     weight_bits,
     weights_floor_ms,
     wide_products,
 )
+from stepline.threshold import Threshold
 
-MOST = 0.5
-"""Share of matrix time from which it is the weights that are wide: single wide layers (head, router) stay below."""
 
-ALL = 0.9
-"""The same from which the whole model was widened, not a part of it."""
+class T:
+    """Thresholds of this rule."""
+
+    most = Threshold(
+        0.5,
+        "share of matrix time",
+        why="So much of it wide and it is the weights; single wide layers (head, router) stay below.",
+    )
+    all = Threshold(
+        0.9,
+        "share of matrix time",
+        why="From here the whole model was widened, not a part of it.",
+    )
+    slow = Threshold(
+        1.5,
+        "times the floor",
+        why="Slow end of the gain: what narrow products take over the bytes they must read.",
+    )
 
 
 def check(picture: Picture) -> Outcome:
@@ -70,7 +86,7 @@ def check(picture: Picture) -> Outcome:
         )
     wide = wide_products(traced.group)
     share = wide.wide_ms / traced.step_ms
-    if share < WORTH_SHARE:
+    if share < SHARED.worth:
         return Clear(f"products in 32 bits take {units.percent(share)} of the decode step")
     architecture = picture.target.architecture
     if architecture is None:
@@ -79,9 +95,9 @@ def check(picture: Picture) -> Outcome:
             "give the model's config.json or --model",
         )
     bits = weight_bits(architecture)
-    if bits >= WIDE_BITS:
+    if bits >= PATHS.wide_bits:
         return Clear("the checkpoint itself is in 32 bits")
-    if wide.wide_ms < MOST * wide.matrices_ms:
+    if wide.wide_ms < T.most * wide.matrices_ms:
         return CannotTell(
             f"for what {units.percent(share)} of the step multiplies in 32 bits, as other products do not",
             "take a trace with shapes of steps without graphs (--disable-cuda-graph, --enforce-eager)",
@@ -141,9 +157,9 @@ def _gain(picture: Picture, wide: WideProducts) -> Gain | None:
     whole, now = floors.here.total_ms, step.measured_ms
     share = wide.wide_ms / wide.matrices_ms
     floor = share * sum(part.ms for part in floors.here.components if part.name != "kv read")
-    fast = whole if share >= ALL else max(whole, now - most + floor)
+    fast = whole if share >= T.all else max(whole, now - most + floor)
     central = min(now, max(whole, now - (least + most) / 2 + floor))
-    slow = min(now, now - least + max(1.5 * floor, least / 2))
+    slow = min(now, now - least + max(T.slow * floor, least / 2))
     return gain_from(with_exchange(picture, central, fast, slow, "weight reads in the checkpoint's type"))
 
 

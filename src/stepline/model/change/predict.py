@@ -6,16 +6,79 @@ import msgspec
 
 from stepline.model.measure.closed_loop import ClosedLoop, decode_only
 from stepline.model.measure.law import Interval, StepLaw
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.measure.traced_step import TracedStep
 from stepline.model.picture.assess import law_or_none
 from stepline.model.picture.picture import Picture, Step
 from stepline.model.signs.cached_prompts import cached_share
 from stepline.model.signs.per_request_excess import PerRequestCost
-from stepline.model.signs.recompute import ORDINARY, own_prompt_floor_ms, prompt_floor_ms
+from stepline.model.signs.recompute import own_prompt_floor_ms, prompt_floor_ms
+from stepline.threshold import Threshold
 
-ORDINARY_GROWTH = 0.005
-"""Share of the fixed part by which a sound step grows for each further request: 0.54 % on the healthy H200 capture
-(1 to 64 running), 0.8 % on the capture with the founding fault removed (1 to 32)."""
+
+class T:
+    """Thresholds of this module."""
+
+    growth = Threshold(
+        0.005,
+        "share of the fixed part a request",
+        why="What a sound step grows by for each further request.",
+        source="0.54 % on the healthy H200 capture (1 to 64 running), 0.8 % on the capture with the "
+        "founding fault removed (1 to 32)",
+    )
+    between_kernels = Threshold(
+        0.1,
+        "share of kernel time",
+        why="Time of a step that lies between its kernels, and goes with them.",
+        source="6 to 10 % of layers in plain PyTorch on an H200",
+    )
+    regained = Threshold(
+        0.5,
+        "share of the GPU's idle time",
+        why="What goes with the cause of the host's delay; the host binds again soon after.",
+        source="88 % on the SGLang twins with and without overlap scheduling, 38 and 26 % on vLLM's "
+        "(tests/data/h200-sglang-2, h200-lab)",
+    )
+    regained_least = Threshold(
+        0.25,
+        "share of the GPU's idle time",
+        why="The same at the slow end.",
+        source="the smaller of vLLM's twins, 26 %",
+    )
+    overlapped = Threshold(
+        0.88,
+        "share of the GPU's idle time",
+        why="The same where the engine says that host and GPU take turns, and the host's part is "
+        "short enough to hide behind the GPU's.",
+        source="the SGLang twins, of which the first idled 25 % of the time, the others 46 % and more",
+    )
+    hides = Threshold(
+        1 / 3,
+        "idle share of the GPU",
+        why="Up to here the host's turn is at most half of the GPU's.",
+        source="arithmetic",
+    )
+    counted = Threshold(
+        0.02,
+        "busy share",
+        why="How far a counted one may lie above the truth.",
+        source="healthy servers read up to 98 to 99 % and samples of one load differ by as much",
+    )
+    busy_least = Threshold(
+        0.5,
+        "share of the counted busy share",
+        why="Bound on the fast end: counters are not wrong by more than half.",
+    )
+    fixed = Threshold(
+        0.1,
+        "share of the fixed part",
+        why="Its interval, where a law of two points has none.",
+    )
+    binds = Threshold(
+        0.75,
+        "decode's share of the time",
+        why="Below it prefill and admission are named as what binds next.",
+    )
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,10 +165,10 @@ def with_larger_batch(picture: Picture, running: float, *, pool: bool = False) -
     others = (other, other, other)
     floor = _fresh_prompt_floor_ms(picture)
     if pool and floor is not None and picture.loop is not None:
-        middle = (other + ORDINARY * floor) / 2
+        middle = (other + SHARED.prompt_over_floor * floor) / 2
         others = (middle, min(other, floor), max(other, middle))
     elif floor is not None and picture.loop is not None and other < floor:
-        others = (floor, other, ORDINARY * floor)
+        others = (floor, other, SHARED.prompt_over_floor * floor)
     central, fast, slow = (
         msgspec.structs.replace(loop, running=running, step_ms=step_ms, other_ms_per_request=other_ms)
         for step_ms, other_ms in zip(steps, others, strict=True)
@@ -165,10 +228,6 @@ def with_decode_work(
     return msgspec.structs.replace(plain, high=fast.tok_s)
 
 
-BETWEEN_KERNELS = 0.1
-"""Time of a step that lies between its kernels: 6 to 10 % of layers in plain PyTorch on an H200, and goes with them."""
-
-
 def without_work(picture: Picture, work_ms: float) -> Prediction | None:
     """The rate without kernels that take `work_ms` of the load's step, half of them left at the slow end."""
     step = picture.step
@@ -176,7 +235,8 @@ def without_work(picture: Picture, work_ms: float) -> Prediction | None:
         return None
     now = step.measured_ms
     least = max(
-        now - (1 + BETWEEN_KERNELS) * work_ms, 0.0 if picture.floors is None else picture.floors.here.total_ms
+        now - (1 + T.between_kernels) * work_ms,
+        0.0 if picture.floors is None else picture.floors.here.total_ms,
     )
     return with_step(
         picture, max(least, now - work_ms), least, max(least, now - work_ms / 2), "the rest of the step"
@@ -195,7 +255,7 @@ def without_drafts(picture: Picture) -> Prediction | None:
         return None
     typical, other = floors.typical, loop.other_ms_per_request
     prompt_ms = own_prompt_floor_ms(picture)
-    least = other if prompt_ms is None else min(other, ORDINARY * prompt_ms)
+    least = other if prompt_ms is None else min(other, SHARED.prompt_over_floor * prompt_ms)
     central, fast, slow = (
         msgspec.structs.replace(
             loop, step_ms=min(loop.step_ms, step_ms), other_ms_per_request=other_ms, tokens_per_step=1.0
@@ -274,7 +334,11 @@ def with_clean_step(
         return plain
     central, fast, slow = (
         max(loop.tok_s, msgspec.structs.replace(loop, step_ms=value, other_ms_per_request=over * floor).tok_s)
-        for value, over in ((step_ms, (1 + ORDINARY) / 2), (low_ms, 1.0), (high_ms, ORDINARY))
+        for value, over in (
+            (step_ms, (1 + SHARED.prompt_over_floor) / 2),
+            (low_ms, 1.0),
+            (high_ms, SHARED.prompt_over_floor),
+        )
     )
     return msgspec.structs.replace(plain, tok_s=central, low=slow, high=fast)
 
@@ -301,23 +365,9 @@ def with_exchange(
                 loop.other_ms_per_request * value / loop.step_ms, math.inf if floor is None else over * floor
             ),
         )
-        for value, over in ((step_ms, ORDINARY), (low_ms, 1.0))
+        for value, over in ((step_ms, SHARED.prompt_over_floor), (low_ms, 1.0))
     )
     return msgspec.structs.replace(plain, tok_s=central.tok_s, high=fast.tok_s)
-
-
-REGAINED = 0.5
-"""Share of the GPU's idle time that goes with the cause of the host's delay: 88 % on the SGLang twins with and without
-overlap scheduling, 38 and 26 % on vLLM's (tests/data/h200-sglang-2, h200-lab), whose host binds again soon after."""
-REGAINED_LEAST = 0.25
-OVERLAPPED = 0.88
-"""The same where the engine says that host and GPU take turns, and the host's part is short enough to hide behind the
-GPU's: the first of those twins idled 25 % of the time, the others 46 % and more."""
-HIDES = 1 / 3
-"""Idle share up to which the host's turn is at most half of the GPU's."""
-COUNTED = 0.02
-"""How far a counted busy share may lie above the truth: healthy servers read up to 98 to 99 % and samples of one load
-differ by as much."""
 
 
 def takes_turns(picture: Picture) -> bool:
@@ -332,12 +382,12 @@ def without_host(picture: Picture, busy_share: float) -> Prediction | None:
     if rate is None or busy_share <= 0:
         return None
     idle = 1 - busy_share
-    hides = takes_turns(picture) and idle <= HIDES
-    central, least = (OVERLAPPED, REGAINED) if hides else (REGAINED, REGAINED_LEAST)
+    hides = takes_turns(picture) and idle <= T.hides
+    central, least = (T.overlapped, T.regained) if hides else (T.regained, T.regained_least)
     return Prediction(
         tok_s=rate / (1 - central * idle),
         low=rate / (1 - least * idle),
-        high=rate / max(0.5 * busy_share, busy_share - COUNTED),
+        high=rate / max(T.busy_least * busy_share, busy_share - T.counted),
         binds_next="the GPU's own work",
     )
 
@@ -392,11 +442,11 @@ def without_excess(picture: Picture, cost: PerRequestCost) -> Prediction | None:
     if law is None or cost.granted_slope_ms is None or picture.floors is None:
         return None
     running, granted = cost.at_running, max(0.0, cost.granted_slope_ms)
-    fixed = law.fixed_interval or Interval(0.9 * law.fixed_ms, 1.1 * law.fixed_ms)
+    fixed = law.fixed_interval or Interval((1 - T.fixed) * law.fixed_ms, (1 + T.fixed) * law.fixed_ms)
     ends = (
-        law.fixed_ms * (1 + ORDINARY_GROWTH * running) + 2 * granted * running,
+        law.fixed_ms * (1 + T.growth * running) + 2 * granted * running,
         fixed.low + granted * running,
-        fixed.high * (1 + 2 * ORDINARY_GROWTH * running) + 4 * granted * running,
+        fixed.high * (1 + 2 * T.growth * running) + 4 * granted * running,
     )
     floor, today = picture.floors.here.total_ms, law.step_ms(running)
     central, fast, slow = (min(today, max(floor, step)) for step in ends)
@@ -415,7 +465,7 @@ def _binds_next(picture: Picture, after: ClosedLoop) -> str:
     sizes = picture.run.server.decode_graph_sizes
     share = after.decode_share
     parts = []
-    if share < 0.75:
+    if share < T.binds:
         parts.append(f"prefill and admission, {100 * (1 - share):.0f} % of the time")
     if sizes is not None and after.running > max(sizes.value):
         parts.append(f"decode graphs, captured up to {max(sizes.value)} so far")

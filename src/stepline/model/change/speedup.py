@@ -18,19 +18,49 @@ from itertools import pairwise
 
 import msgspec
 
-CONFIDENCE = 0.95
-RUN_SPREAD = 0.006
-"""Standard deviation of log speed between starts of a sound server: 0.58 % over eleven levels of seven pairs of H200
-servers that differ in nothing that acts there (healthy/cap8, healthy_8b/graph_cap8, healthy_8b/kv_small,
-healthy_8b/shared_prefix, healthy_long_out/kv_retract, moe_healthy/moe_cap16, dense_graph/dense_eager)."""
-RUN_DEGREES = 7.0
-"""Degrees of freedom of that figure: the pairs."""
-QUIET = 0.015
-"""Spread of windows within a level up to which a server counts as sound: 0.1 to 1.5 % there. Above, the next run is
-taken to differ by what the windows do: on host-limited servers windows of a level spread by 4 to 18 % and levels of one
-start, which repeat the same host work, by 13 and 14 %."""
-NOISY_DEGREES = 4.0
-"""Degrees of freedom of that rule: it rests on nine levels of three servers."""
+from stepline.threshold import Threshold
+
+
+class T:
+    """Thresholds of this module."""
+
+    confidence = Threshold(
+        0.95,
+        "confidence",
+        why="Of every interval of a ratio.",
+        source="convention",
+    )
+    run_spread = Threshold(
+        0.006,
+        "standard deviation of log speed",
+        why="Between starts of a sound server.",
+        source="0.58 % over eleven levels of seven pairs of H200 servers that differ in nothing that "
+        "acts there (healthy/cap8, healthy_8b/graph_cap8, healthy_8b/kv_small, "
+        "healthy_8b/shared_prefix, healthy_long_out/kv_retract, moe_healthy/moe_cap16, "
+        "dense_graph/dense_eager)",
+    )
+    run_degrees = Threshold(
+        7.0,
+        "degrees of freedom",
+        why="Of that figure.",
+        source="the pairs it rests on",
+    )
+    quiet = Threshold(
+        0.015,
+        "spread of windows within a level",
+        why="Up to here a server counts as sound. Above, the next run is taken to differ by what "
+        "the windows do.",
+        source="0.1 to 1.5 % on sound H200 servers; on host-limited ones windows of a level spread by "
+        "4 to 18 % and levels of one start, which repeat the same host work, by 13 and 14 %",
+    )
+    noisy_degrees = Threshold(
+        4.0,
+        "degrees of freedom",
+        why="Of that rule.",
+        source="it rests on nine levels of three servers",
+    )
+
+
 MEDIAN = math.pi / 2
 """Variance of a median over that of a mean, for normal noise."""
 
@@ -135,8 +165,8 @@ def _side(side: Sequence[Measured]) -> tuple[float, float]:
 
 def _expected(run: Measured) -> tuple[float, float]:
     """(variance, degrees of freedom) that a run's own windows and servers like it let expect."""
-    excess = max(0.0, (run.spread or 0.0) ** 2 - QUIET**2)
-    parts = [(RUN_SPREAD**2, RUN_DEGREES), (excess * (1 + MEDIAN / run.independent), NOISY_DEGREES)]
+    excess = max(0.0, (run.spread or 0.0) ** 2 - T.quiet**2)
+    parts = [(T.run_spread**2, T.run_degrees), (excess * (1 + MEDIAN / run.independent), T.noisy_degrees)]
     total = sum(part for part, _ in parts)
     return total, total**2 / sum(part**2 / degrees for part, degrees in parts)
 
@@ -147,7 +177,7 @@ def _halves(sides: Sequence[tuple[float, float]], runs: tuple[int, int], lines: 
     total = sum(part for part, _ in parts)
     degrees = total**2 / sum(part**2 / known for part, known in parts)
     error = math.sqrt(total)
-    return error * _t(degrees, CONFIDENCE), error * _t(degrees, 1 - (1 - CONFIDENCE) / max(1, lines))
+    return error * _t(degrees, T.confidence), error * _t(degrees, 1 - (1 - T.confidence) / max(1, lines))
 
 
 def _independent(logs: Sequence[float]) -> float:

@@ -24,16 +24,35 @@ from stepline.model.picture.step_points import (
     WINDOW,
     points_by_instrument,
 )
+from stepline.threshold import Threshold
+
+
+class T:
+    """Thresholds of this module."""
+
+    group = Threshold(
+        2.0,
+        "times the neighbouring context",
+        why="A larger gap begins another group of windows: within a level contexts grow steadily.",
+    )
+    same_context = Threshold(
+        1.1,
+        "times the context",
+        why="Contexts this close make one line: a tenth more of 700 tokens is under 1 % of the "
+        "bytes an 8B model reads at 16 running.",
+        source="steps of one load agree in context within 2 % (H200 captures)",
+    )
+    enough = Threshold(
+        4,
+        "windows",
+        why="They tell how steady a server was at a batch.",
+    )
+
 
 COMPARED = (WINDOW, CLIENT_GAP, RECORDED, STATED, STATED_RATE)
 """Best first. Means with prefill inside are left to the rates; regressed steps read 3 to 7 % low, and not alike."""
 OF_THE_ENGINE = (WINDOW, RECORDED)
 """Instruments that differ from engine to engine."""
-GROUP = 2.0
-"""Gap between neighbouring contexts that begins another group of windows: within a level contexts grow steadily."""
-SAME_CONTEXT = 1.1
-"""Contexts this close make one line: a tenth more of 700 tokens is under 1 % of the bytes an 8B model reads at 16
-running, and steps of one load agree in context within 2 %."""
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,10 +62,6 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     running: float
     context: float | None
     measured: Measured
-
-
-ENOUGH = 4
-"""Windows that tell how steady a server was at a batch."""
 
 
 def step_pairs(befores: Sequence[Picture], afters: Sequence[Picture]) -> Pairs:
@@ -120,7 +135,7 @@ def _matching(seen: Seen, run: Sequence[Seen]) -> list[Measured]:
 
 
 def _same_context(one: float | None, other: float | None) -> bool:
-    return one is None or other is None or 1 / SAME_CONTEXT <= one / other <= SAME_CONTEXT
+    return one is None or other is None or 1 / T.same_context <= one / other <= T.same_context
 
 
 def _too_short(seen: Seen) -> bool:
@@ -200,14 +215,14 @@ def least_steady(picture: Picture) -> float | None:
     spreads = [
         statistics.stdev(math.log(window.step_ms) for window in windows)
         for _, _, windows in window_groups(picture)
-        if len(windows) >= ENOUGH
+        if len(windows) >= T.enough
     ]
     return max(spreads, default=None)
 
 
 def _steadied(measured: Measured, least: float | None) -> Measured:
     """A level with too few windows of its own is taken to be no steadier than the run's least steady one."""
-    if least is None or measured.windows >= ENOUGH:
+    if least is None or measured.windows >= T.enough:
         return measured
     return msgspec.structs.replace(measured, spread=max(measured.spread or 0.0, least))
 
@@ -237,7 +252,7 @@ def _spans(contexts: Sequence[float]) -> list[tuple[float, float]]:
     """Stretches of rising contexts without a gap."""
     spans: list[tuple[float, float]] = []
     for context in contexts:
-        if spans and context <= GROUP * spans[-1][1]:
+        if spans and context <= T.group * spans[-1][1]:
             spans[-1] = (spans[-1][0], context)
         else:
             spans.append((context, context))

@@ -8,12 +8,22 @@ import msgspec
 
 from stepline.model.change.pairs import Pair, Pairs
 from stepline.model.change.speedup import Measured, from_windows
-from stepline.model.change.step_pairs import ENOUGH, least_steady, window_groups
+from stepline.model.change.step_pairs import T as STEPS
+from stepline.model.change.step_pairs import least_steady, window_groups
 from stepline.model.measure.levels import OfferedLevel
 from stepline.model.picture.picture import Picture
+from stepline.threshold import Threshold
 
-SAME_LENGTH = 1.1
-"""Prompt and output lengths this close are alike: means of one load differ by 1 % with the requests that finish."""
+
+class T:
+    """Thresholds of this module."""
+
+    same_length = Threshold(
+        1.1,
+        "times",
+        why="Prompt and output lengths this close are alike.",
+        source="means of one load differ by 1 % with the requests that finish",
+    )
 
 
 CLIENT = ("rates of a client",)
@@ -150,7 +160,7 @@ def _other_lengths(one: OfferedLevel, other: OfferedLevel) -> str | None:
         ("prompts", one.input_tokens, other.input_tokens),
         ("outputs", *outputs),
     ):
-        if ours and theirs and max(ours, theirs) > SAME_LENGTH * min(ours, theirs):
+        if ours and theirs and max(ours, theirs) > T.same_length * min(ours, theirs):
             return f"{name} have {ours:,.0f} tokens before and {theirs:,.0f} after"
     return None
 
@@ -166,7 +176,9 @@ def _measured(level: OfferedLevel, picture: Picture) -> Measured:
     steps = [
         [window.step_ms for window in windows]
         for at, context, windows in window_groups(picture)
-        if at == running and len(windows) >= ENOUGH and (level.input_tokens or 0) <= (context or most) <= most
+        if at == running
+        and len(windows) >= STEPS.enough
+        and (level.input_tokens or 0) <= (context or most) <= most
     ]
     log_speed = math.log(level.tok_s or math.nan)
     if steps:

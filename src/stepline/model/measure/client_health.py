@@ -2,24 +2,30 @@
 
 from stepline import units
 from stepline.evidence.load import ClientHealth
+from stepline.model.measure.thresholds import T as SHARED
+from stepline.threshold import Threshold
 
-LATE = 0.1
-"""Share of the time in which the client did nothing though something was due: the share of the load's time from
-which anything is a finding (DESIGN §2)."""
-FULL_CORE = 0.9
-"""CPU share of the client's busiest process from which it cannot read faster: an event loop is one thread."""
+
+class T:
+    """Thresholds of this module."""
+
+    full_core = Threshold(
+        0.9,
+        "share of one core",
+        why="The client's busiest process cannot read faster: an event loop is one thread.",
+    )
 
 
 def overtaxed(health: ClientHealth | None) -> str | None:
     """Why the client's times are its own and not the server's; None when it kept up, or did not measure itself."""
     if health is None:
         return None
-    if health.late_share >= LATE:
+    if health.late_share >= SHARED.worth:
         return (
             f"the client was late for {units.percent(health.late_share)} of the time "
             f"(its loop's timers up to {units.ms(health.lag_p99_ms)} at the 99th percentile)"
         )
-    if health.cpu_share >= FULL_CORE:
+    if health.cpu_share >= T.full_core:
         return f"the client took {units.percent(health.cpu_share)} of a core, all that one process has"
     return None
 
@@ -35,6 +41,6 @@ def more_processes(health: ClientHealth | None, cores: int, load: float) -> int 
         cores: those that the client may run on.
         load: processes that want a core, this client's included (the system's load average).
     """
-    if health is None or health.cpu_share < FULL_CORE or cores - load < health.processes:
+    if health is None or health.cpu_share < T.full_core or cores - load < health.processes:
         return None
     return 2 * health.processes

@@ -8,11 +8,24 @@ import msgspec
 from stepline.evidence.load import LoadLevel
 from stepline.evidence.run import Run
 from stepline.model.measure.windows import OWN_TOOL, DecodeWindow, Windows
+from stepline.threshold import Threshold
 
-OTHER_CONTEXT = 2.0
-"""Prompts longer or shorter by this factor are another context; those of one plan differ by a few tokens at most."""
-EDGE_S = 1.0
-"""A log's lines carry whole seconds."""
+
+class T:
+    """Thresholds of this module."""
+
+    other_context = Threshold(
+        2.0,
+        "times",
+        why="Prompts longer or shorter by this factor are another context; those of one plan differ "
+        "by a few tokens at most.",
+    )
+    edge_s = Threshold(
+        1.0,
+        "s",
+        why="A log's lines carry whole seconds.",
+        source="SGLang's and vLLM's log formats",
+    )
 
 
 def probe_levels(run: Run) -> tuple[LoadLevel, ...]:
@@ -55,13 +68,13 @@ def split(windows: Windows, probes: tuple[LoadLevel, ...]) -> tuple[Windows, tup
 
 
 def _near(one: float, other: float) -> bool:
-    return other / OTHER_CONTEXT < one < OTHER_CONTEXT * other
+    return other / T.other_context < one < T.other_context * other
 
 
 def _inside(time_s: float | None, levels: tuple[LoadLevel, ...]) -> bool:
     return time_s is not None and any(
         level.start_s is not None
         and level.end_s is not None
-        and level.start_s <= time_s <= level.end_s + EDGE_S
+        and level.start_s <= time_s <= level.end_s + T.edge_s
         for level in levels
     )

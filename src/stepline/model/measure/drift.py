@@ -8,11 +8,23 @@ import msgspec
 
 from stepline.evidence.origin import Origin
 from stepline.model.measure.windows import DecodeWindow
+from stepline.threshold import Threshold
 
-EACH_SIDE = 5
-CHANGE = 1.15
-"""Ratio of medians from which a change is worth a line: windows of one sound level spread by under 2 %, of a
-host-limited one by up to 13 %."""
+
+class T:
+    """Thresholds of this module."""
+
+    each_side = Threshold(
+        5,
+        "windows",
+        why="Windows on each side of a change, so that one odd window makes none.",
+    )
+    change = Threshold(
+        1.15,
+        "ratio of medians",
+        why="A change worth a line.",
+        source="windows of one sound level spread by under 2 %, of a host-limited one by up to 13 % (H200)",
+    )
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +43,7 @@ def find_drift(windows: Sequence[DecodeWindow], running: float) -> Drift | None:
     They differ when their medians are over 15 % and more than twice their spreads apart.
     """
     same = sorted((window for window in windows if window.running == running), key=lambda window: window.seq)
-    splits = range(EACH_SIDE, len(same) - EACH_SIDE + 1)
+    splits = range(T.each_side, len(same) - T.each_side + 1)
     if not splits:
         return None
     steps = [window.step_ms for window in same]
@@ -39,7 +51,7 @@ def find_drift(windows: Sequence[DecodeWindow], running: float) -> Drift | None:
     before, after = steps[:split], steps[split:]
     low, high = statistics.median(before), statistics.median(after)
     spread = statistics.pstdev(before) + statistics.pstdev(after)
-    if abs(math.log(high / low)) < math.log(CHANGE) or abs(high - low) < 2 * spread:
+    if abs(math.log(high / low)) < math.log(T.change) or abs(high - low) < 2 * spread:
         return None
     first = same[split]
     return Drift(running=first.running, before_ms=low, after_ms=high, since=first.origin, time_s=first.time_s)

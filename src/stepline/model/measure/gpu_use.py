@@ -7,15 +7,27 @@ import msgspec
 
 from stepline.evidence.gpu import GpuSample
 from stepline.model.measure.timeline import Interval
+from stepline.threshold import Threshold
 
-MIN_SAMPLES = 4
-"""Fewer samples than this in a plateau say nothing: each is half a second, and the first and last second of a
-plateau are ramp."""
 
-WORKING = 0.5
-"""Busy share of a GPU, over the busiest one's, from which it is taken to serve: ranks of one server differ by less."""
-COVERED = 0.8
-"""Share of the shorter span that log and samples must have in common before one clock is shifted onto the other."""
+class T:
+    """Thresholds of this module."""
+
+    min_samples = Threshold(
+        4,
+        "samples in a plateau",
+        why="Fewer say nothing: each is half a second, and the first and last second of a plateau are ramp.",
+    )
+    working = Threshold(
+        0.5,
+        "busy share over the busiest GPU's",
+        why="A GPU this busy serves too: ranks of one server differ by less.",
+    )
+    covered = Threshold(
+        0.8,
+        "share of the shorter span",
+        why="What log and samples must have in common before one clock is shifted onto the other.",
+    )
 
 
 class GpuUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +50,7 @@ def gpu_use(samples: Sequence[GpuSample], during: Interval | None) -> GpuUse | N
         return None
     inside = [s for s in samples if s.time_s is not None and during.start_s + 1 <= s.time_s <= during.end_s]
     inside = working_gpus(inside)
-    if len(inside) < MIN_SAMPLES:
+    if len(inside) < T.min_samples:
         return None
 
     def median(field: str) -> float | None:
@@ -66,7 +78,7 @@ def working_gpus(samples: Sequence[GpuSample]) -> list[GpuSample]:
         values = [s.graphics_busy for s in samples if s.gpu == gpu and s.graphics_busy is not None]
         busy[gpu] = statistics.median(values) if values else 0.0
     most = max(busy.values(), default=0.0)
-    return [sample for sample in samples if busy[sample.gpu] >= WORKING * most]
+    return [sample for sample in samples if busy[sample.gpu] >= T.working * most]
 
 
 def align_clocks(samples: Sequence[GpuSample], log: Interval | None) -> tuple[GpuSample, ...]:
@@ -85,7 +97,7 @@ def align_clocks(samples: Sequence[GpuSample], log: Interval | None) -> tuple[Gp
         common = min(moved.end_s, log.end_s) - max(moved.start_s, log.start_s)
         if shift == 0 and moved.overlaps(log):
             return tuple(samples)
-        if common >= COVERED * max(1.0, min(moved.duration_s, log.duration_s)):
+        if common >= T.covered * max(1.0, min(moved.duration_s, log.duration_s)):
             return tuple(
                 msgspec.structs.replace(sample, time_s=sample.time_s + shift)
                 for sample in samples

@@ -11,10 +11,23 @@ from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.model.measure.gpu_use import working_gpus
 from stepline.model.measure.timeline import Interval
+from stepline.threshold import Threshold
 
-SAMPLE_S = 0.5
-"""What a sample covers in this project's recordings: one this soon after the engine went idle saw its last step."""
-MIN_SAMPLES = 3
+
+class T:
+    """Thresholds of this module."""
+
+    sample_s = Threshold(
+        0.5,
+        "s",
+        why="A sample this soon after the engine went idle saw its last step.",
+        source="the period of this project's recordings",
+    )
+    min_samples = Threshold(
+        3,
+        "samples",
+        why="Fewer say nothing of an idle engine.",
+    )
 
 
 class IdleUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +43,7 @@ def idle_use(run: Run) -> IdleUse | None:
     spans = _idle_spans([scrape for scrape in run.metrics if scrape.time_s is not None])
     inside = [sample for sample in working_gpus(run.gpu_samples) if _within(sample, spans)]
     known = [sample.graphics_busy for sample in inside if sample.graphics_busy is not None]
-    if len(known) < MIN_SAMPLES:
+    if len(known) < T.min_samples:
         return None
     return IdleUse(busy=statistics.median(known), samples=len(known), origin=inside[0].origin)
 
@@ -56,5 +69,5 @@ def _idle(before: EngineMetrics, after: EngineMetrics) -> bool:
 def _within(sample: GpuSample, spans: list[Interval]) -> bool:
     """True for a sample whose whole time lies in one of the spans."""
     return sample.time_s is not None and any(
-        span.start_s + SAMPLE_S <= sample.time_s <= span.end_s for span in spans
+        span.start_s + T.sample_s <= sample.time_s <= span.end_s for span in spans
     )

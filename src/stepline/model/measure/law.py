@@ -14,15 +14,35 @@ from typing import Literal
 import msgspec
 
 from stepline.model.measure.saturation import Saturation, saturation
+from stepline.model.measure.thresholds import T as SHARED
+from stepline.threshold import Threshold
+
+
+class T:
+    """Thresholds of this module."""
+
+    fall = Threshold(
+        0.05,
+        "share of the smaller batch's step",
+        why="A larger batch that reads faster by more makes the points not monotone.",
+        source="a host-limited H200 server read 13 % faster at 32 than at 16, while windows of one "
+        "level of a healthy one spread by under 2 %",
+    )
+    bent = Threshold(
+        0.03,
+        "distance from a line over the step",
+        why="A model with experts levels off: the law is to be right within 3 %.",
+        source="the healthy Qwen3 of the H200 recordings lies 17 % off, dense models 1 % at most",
+    )
+    grows = Threshold(
+        0.1,
+        "share of the step at the largest batch",
+        why="What the batch adds from which a law is called linear, not flat.",
+    )
+
 
 Shape = Literal["flat", "linear", "cliff", "saturating"]
-FALL_TOLERANCE = 0.05
-"""How much faster a larger batch may read before the points are called not monotone: a host-limited H200
-server read 13 % faster at 32 than at 16, while windows of one level of a healthy one spread by under 2 %."""
 CONFIDENCE = 0.95
-BENT = 0.03
-"""Distance of the levels from a line, over the step, from which a model with experts is held to level off: the law is
-to be right within 3 %. The healthy Qwen3 of the H200 recordings lies 17 % off, dense models 1 % at most."""
 
 
 class LawPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +143,7 @@ def fit(points: Sequence[LawPoint], instrument: str, *, experts: bool = False) -
     if covered and eager:
         law = fit(covered, instrument, experts=experts)
         if isinstance(law, StepLaw):
-            jumps = any(point.step_ms > 1.1 * law.step_ms(point.running) for point in eager)
+            jumps = any(point.step_ms > SHARED.off_law * law.step_ms(point.running) for point in eager)
             return msgspec.structs.replace(law, shape="cliff" if jumps else law.shape, eager=eager)
         return msgspec.structs.replace(law, points=tuple(points))
     if len(points) < 2:
@@ -146,7 +166,7 @@ def fit(points: Sequence[LawPoint], instrument: str, *, experts: bool = False) -
             points=tuple(points),
         )
     law = _least_squares(points, instrument)
-    bent = (law.residual_ms or 0.0) > BENT * statistics.fmean(point.step_ms for point in points)
+    bent = (law.residual_ms or 0.0) > T.bent * statistics.fmean(point.step_ms for point in points)
     levels_off = saturation([(p.running, p.step_ms) for p in points]) if experts and bent else None
     if levels_off is None or levels_off.residual_ms >= (law.residual_ms or 0.0):
         return law
@@ -158,7 +178,7 @@ def _largest_fall(points: Sequence[LawPoint]) -> tuple[LawPoint, LawPoint] | Non
     for index, before in enumerate(points):
         for after in points[index + 1 :]:
             fall = before.step_ms - after.step_ms
-            if fall > FALL_TOLERANCE * before.step_ms and fall > _noise(before, after) and fall > worst:
+            if fall > T.fall * before.step_ms and fall > _noise(before, after) and fall > worst:
                 worst, found = fall, (before, after)
     return found
 
@@ -184,7 +204,7 @@ def _least_squares(points: Sequence[LawPoint], instrument: str) -> StepLaw:
     fixed_half = _half_width(points, residual, 0.0)
     slope_half = None if residual is None else _t(len(points) - 2) * residual / math.sqrt(spread)
     largest = max(p.running for p in points)
-    grows = slope * largest > 0.1 * (fixed + slope * largest)
+    grows = slope * largest > T.grows * (fixed + slope * largest)
     return StepLaw(
         instrument=instrument,
         fixed_ms=fixed,

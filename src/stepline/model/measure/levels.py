@@ -15,13 +15,44 @@ from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.model.measure.client_health import overtaxed
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.measure.timeline import Interval, Plateau, profiler_intervals
+from stepline.threshold import Threshold
 
-LITTLE_TOLERANCE = 0.15
-"""Share of the streams that Little's law may miss. Undisturbed levels of the four H200 captures miss 1 to 10 %
-(medians stand for means); levels in which a profiler ran miss 20 to 86 %."""
-RAMP_SHARE = 0.5
-"""A run of few requests ramps up and drains: of two rounds of streams, half a round is missing on average."""
+
+class T:
+    """Thresholds of this module."""
+
+    little = Threshold(
+        0.15,
+        "share of the streams",
+        why="What Little's law may miss.",
+        source="undisturbed levels of the four H200 captures miss 1 to 10 % (medians stand for means); "
+        "levels in which a profiler ran miss 20 to 86 %",
+    )
+    ramp_share = Threshold(
+        0.5,
+        "streams over requests",
+        why="A run of few requests ramps up and drains: of two rounds of streams, half a round is "
+        "missing on average.",
+    )
+    ramp = Threshold(
+        0.25,
+        "share of a level's time",
+        why="Its opening, in which its streams are still being prefilled.",
+        source="the recorder's own levels fill up within it",
+    )
+    covers = Threshold(
+        0.5,
+        "share of a level's time",
+        why="A plateau that covers most of a level is its own.",
+    )
+    clock_s = Threshold(
+        60.0,
+        "s",
+        why="Two clocks that agree to this are one; a log in another time zone is half an hour off at least.",
+    )
+
 
 Route = Literal[
     "engine's gauge",
@@ -95,10 +126,6 @@ def _mean_lengths(run: Run) -> tuple[float | None, float | None]:
     return None, None
 
 
-RAMP = 0.25
-"""Opening of a level in which its streams are still being prefilled; the recorder's own levels fill up within it."""
-
-
 class Gauges(NamedTuple):
     """What the engine's gauges said while a level ran.
 
@@ -115,7 +142,7 @@ def _steady(level: LoadLevel) -> Interval | None:
     """A level without its opening; None where the client tells no times."""
     if level.start_s is None or level.end_s is None:
         return None
-    return Interval(level.start_s + RAMP * (level.end_s - level.start_s), level.end_s)
+    return Interval(level.start_s + T.ramp * (level.end_s - level.start_s), level.end_s)
 
 
 def others_seen(run: Run) -> bool:
@@ -209,13 +236,9 @@ def _at_its_time(level: LoadLevel, logged: Sequence[Plateau]) -> list[Plateau]:
         if plateau.time is not None
     }
     best = max(shares, key=lambda index: shares[index], default=None)
-    if best is None or shares[best] < 0.5 * (level.end_s - level.start_s):
+    if best is None or shares[best] < T.covers * (level.end_s - level.start_s):
         return []
     return [logged[best]]
-
-
-CLOCK_S = 60.0
-"""Two clocks that agree to this are one; a log in another time zone is half an hour off at least."""
 
 
 def _profiled(
@@ -225,7 +248,7 @@ def _profiled(
     if level.start_s is None or level.end_s is None:
         return any(plateau.profiled for plateau in matching)
     own = Interval(level.start_s, level.end_s)
-    near = Interval(own.start_s - CLOCK_S, own.end_s + CLOCK_S)
+    near = Interval(own.start_s - T.clock_s, own.end_s + T.clock_s)
     if any(plateau.time is not None and plateau.time.overlaps(near) for plateau in logged):
         return any(profile.overlaps(own) for profile in profiles)
     return any(plateau.profiled for plateau in matching)
@@ -242,7 +265,9 @@ def _matching(level: LoadLevel, logged: Sequence[Plateau]) -> list[Plateau]:
     timed = _at_its_time(level, logged)
     if timed:
         return timed
-    matching = [plateau for plateau in logged if 0.9 * concurrency <= plateau.offered <= 1.1 * concurrency]
+    matching = [
+        plateau for plateau in logged if abs(plateau.offered - concurrency) <= SHARED.same_load * concurrency
+    ]
     if not matching and len(logged) == 1 and logged[0].queued is None and logged[0].running <= concurrency:
         return [logged[0]]
     return matching
@@ -301,8 +326,8 @@ def _disturbance(
         return None
     streams = tok_s * (level.tpot_ms * (output_tokens - 1) + level.ttft_ms) / output_tokens / 1000
     missing = 1 - streams / level.concurrency
-    ramps = RAMP_SHARE * level.concurrency / level.requests if level.requests else 0.0
-    if missing > LITTLE_TOLERANCE + ramps:
+    ramps = T.ramp_share * level.concurrency / level.requests if level.requests else 0.0
+    if missing > T.little + ramps:
         return (
             f"rate and latencies account for {streams:.1f} of {level.concurrency:g} streams: "
             "the server stood still for part of this level"

@@ -8,9 +8,18 @@ from stepline.evidence.load import LeverTrial
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.facts.levers import find_lever
+from stepline.threshold import Threshold
 
-NO_CHANGE = 0.03
-"""A gain within 3 % counts as none: repeated levels of one server differ by up to 2 %."""
+
+class T:
+    """Thresholds of this module."""
+
+    no_change = Threshold(
+        0.03,
+        "gain",
+        why="Less counts as none.",
+        source="repeated levels of one H200 server differ by up to 2 %",
+    )
 
 
 class LeverVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +51,7 @@ def lever_verdicts(run: Run) -> tuple[LeverVerdict, ...]:
     for trial in decisive_trials(run):
         lever = find_lever(trial.lever)
         change = trial.speedup - 1
-        if lever is None or change > NO_CHANGE:
+        if lever is None or change > T.no_change:
             continue
         at = f" at {_batch(trial):g}" if _batch(trial) else ""
         verdicts.append(

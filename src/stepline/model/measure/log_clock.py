@@ -8,19 +8,35 @@ import msgspec
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport, PrefillReport, SchedulerEvent
 from stepline.model.measure.windows import OWN_TOOL, recorded_since
+from stepline.threshold import Threshold
 
-T = TypeVar("T", DecodeReport, PrefillReport, SchedulerEvent)
+
+class T:
+    """Thresholds of this module."""
+
+    quarter_s = Threshold(
+        900.0,
+        "s",
+        why="Time zones differ by whole quarters of an hour.",
+        source="IANA time zones",
+    )
+    widest_s = Threshold(
+        15 * 3600.0,
+        "s",
+        why="Between any zone and UTC.",
+        source="IANA time zones: at most 14 hours",
+    )
+    end_s = Threshold(
+        120.0,
+        "s",
+        why="Between the last level's end and the log's last line in a live recording, which copies "
+        "the log until it ends: only a profile may follow the levels.",
+    )
+
+
+Line = TypeVar("Line", DecodeReport, PrefillReport, SchedulerEvent)
 NO_YEAR = 1972
 """Where readers put a log that prints none."""
-
-
-QUARTER_S = 900.0
-"""Time zones differ by whole quarters of an hour."""
-WIDEST_S = 15 * 3600.0
-"""Between any zone and UTC."""
-END_S = 120.0
-"""Between the last level's end and the log's last line in a live recording, which copies the log until it ends: only
-a profile may follow the levels."""
 
 
 def in_one_clock(run: Run) -> Run:
@@ -34,8 +50,8 @@ def in_one_clock(run: Run) -> Run:
     if not ends or not times:
         return run
     apart = max(ends) - max(times)
-    zone_s = QUARTER_S * round(apart / QUARTER_S)
-    if not zone_s or abs(zone_s) > WIDEST_S or abs(apart - zone_s) > END_S:
+    zone_s = T.quarter_s * round(apart / T.quarter_s)
+    if not zone_s or abs(zone_s) > T.widest_s or abs(apart - zone_s) > T.end_s:
         return run
     return _shifted(run, zone_s)
 
@@ -64,7 +80,7 @@ def _times(run: Run) -> list[float]:
 
 
 def _shifted(run: Run, shift_s: float) -> Run:
-    def shifted(records: tuple[T, ...]) -> tuple[T, ...]:
+    def shifted(records: tuple[Line, ...]) -> tuple[Line, ...]:
         return tuple(
             record
             if record.time_s is None

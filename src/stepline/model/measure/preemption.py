@@ -10,6 +10,45 @@ from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport
 from stepline.model.measure.counters import over_recording
+from stepline.threshold import Threshold
+
+
+class T:
+    """Thresholds of this module."""
+
+    repeated = Threshold(
+        0.1,
+        "share of the prefill",
+        why="Repeated prefill from which retractions themselves cost: below, the pool's size is what costs.",
+        source="34 retractions among 145 requests of an H200 server repeated 20 % of a prefill that "
+        "took 2 % of the time",
+    )
+    full = Threshold(
+        0.95,
+        "share of the pool",
+        why="From here a request that grows by a page may need another's room.",
+    )
+    cliff = Threshold(
+        2.0,
+        "times the growth of the batch",
+        why="A jump of the time per token that no kernel makes for one more request.",
+    )
+    next_level = Threshold(
+        1.5,
+        "times the batch",
+        why="Levels further apart are no neighbours: a step may double between them for other reasons.",
+    )
+    lost_pool = Threshold(
+        0.99,
+        "share of the pool",
+        why="The pool was full when a request went missing, though the log does not say that it was "
+        "thrown out.",
+    )
+    pending = Threshold(
+        10,
+        "pending over prefilled tokens",
+        why="A forward that leaves so many prompt tokens waiting repeats a whole request.",
+    )
 
 
 class Retractions(msgspec.Struct, frozen=True):
@@ -40,11 +79,6 @@ def retractions(run: Run) -> Retractions | None:
     return Retractions(requests, events[0].origin if events else None) if requests else None
 
 
-WORTH = 0.1
-"""Share of the prefill that is repeated from which retractions themselves cost: below, the pool's size is what costs
-(34 retractions among 145 requests of an H200 server repeated 20 % of a prefill that took 2 % of the time)."""
-
-
 def repeated_share(run: Run, context_tokens: float | None, prefill_share: float | None) -> float | None:
     """Share of the engine's time that goes into prefilling retracted requests again; None when it cannot be told.
 
@@ -70,12 +104,6 @@ def lost_or_fell(run: Run) -> bool:
     return lost_request(run) is not None or find_cliff(run) is not None
 
 
-FULL = 0.95
-"""Pool use from which a request that grows by a page may need another's room."""
-CLIFF = 2.0
-"""Jump of the time per token, over the growth of the batch, that no kernel makes for one more request."""
-
-
 class Cliff(msgspec.Struct, frozen=True):
     """Two neighbouring load levels between which the pool filled and the time per token jumped."""
 
@@ -91,8 +119,8 @@ def find_cliff(run: Run) -> Cliff | None:
     for before, after in pairwise(filled):
         more = (after.running or 0.0) / (before.running or 1.0)
         slower = (after.tpot_ms or 0.0) / (before.tpot_ms or 1.0)
-        fills = (before.pool_usage or 0.0) < FULL <= (after.pool_usage or 0.0)
-        if fills and more <= 1.5 and slower >= CLIFF * more:
+        fills = (before.pool_usage or 0.0) < T.full <= (after.pool_usage or 0.0)
+        if fills and more <= T.next_level and slower >= T.cliff * more:
             return Cliff(before, after)
     return None
 
@@ -100,13 +128,13 @@ def find_cliff(run: Run) -> Cliff | None:
 def lost_request(run: Run) -> LostRequest | None:
     """The first sign of a retraction that the log at hand does not mention; excerpts often miss the line itself."""
     for full in run.decodes:
-        if full.pool_usage is None or full.pool_usage < 0.99:
+        if full.pool_usage is None or full.pool_usage < T.lost_pool:
             continue
         for prefill in run.prefills:
             if prefill.seq < full.seq or prefill.running is None or prefill.running >= full.running:
                 continue
             pending = prefill.pending_tokens or 0
-            if 10 * prefill.new_tokens < pending <= _most_pending(full, prefill.running):
+            if T.pending * prefill.new_tokens < pending <= _most_pending(full, prefill.running):
                 return LostRequest(
                     running_before=full.running,
                     running_after=prefill.running,

@@ -13,12 +13,27 @@ from collections.abc import Iterable, Sequence
 
 from stepline.model.measure.law import LawPoint
 from stepline.model.measure.windows import MixedLine
+from stepline.threshold import Threshold
 
-MIN_LINES = 12
-SMALL_REFILL = 0.3
-"""Refilled share of the batch in one window up to which the batch counts as unchanged throughout."""
-MAX_ERROR = 0.04
-"""Largest standard error of the intercept, as a share of it."""
+
+class T:
+    """Thresholds of this module."""
+
+    min_lines = Threshold(
+        12,
+        "decode lines",
+        why="Fewer leave too few degrees of freedom for the intercept's error.",
+    )
+    small_refill = Threshold(
+        0.3,
+        "share of the batch",
+        why="Refilled in one window up to which the batch counts as unchanged throughout.",
+    )
+    max_error = Threshold(
+        0.04,
+        "share of the intercept",
+        why="Its largest standard error: the step is to be right within a few percent.",
+    )
 
 
 def regressed_points(lines: Iterable[MixedLine], known: Iterable[float]) -> tuple[LawPoint, ...]:
@@ -26,14 +41,14 @@ def regressed_points(lines: Iterable[MixedLine], known: Iterable[float]) -> tupl
     taken = set(known)
     by_running: dict[int, list[MixedLine]] = defaultdict(list)
     for line in lines:
-        if line.running not in taken and line.prefill_sequences <= SMALL_REFILL * line.running:
+        if line.running not in taken and line.prefill_sequences <= T.small_refill * line.running:
             by_running[line.running].append(line)
     points = (_point(running, group) for running, group in sorted(by_running.items()))
     return tuple(point for point in points if point is not None)
 
 
 def _point(running: int, lines: Sequence[MixedLine]) -> LawPoint | None:
-    if len(lines) < MIN_LINES:
+    if len(lines) < T.min_lines:
         return None
     tokens = [float(line.prefill_tokens) for line in lines]
     walls = [line.wall_ms for line in lines]
@@ -45,7 +60,7 @@ def _point(running: int, lines: Sequence[MixedLine]) -> LawPoint | None:
     step = mean_wall - slope * mean_tokens
     squares = sum((w - step - slope * t) ** 2 for t, w in zip(tokens, walls, strict=True))
     error = math.sqrt(squares / (len(lines) - 2) * (1 / len(lines) + mean_tokens**2 / spread))
-    if slope <= 0 or step <= 0 or error > MAX_ERROR * step:
+    if slope <= 0 or step <= 0 or error > T.max_error * step:
         return None
     graphs = {line.graph for line in lines}
     return LawPoint(

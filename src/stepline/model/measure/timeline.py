@@ -6,9 +6,28 @@ import msgspec
 
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport
+from stepline.threshold import Threshold
 
-INTERVAL_S = 10.0
-"""What a line over a fixed time covers: the default of the one engine that has such lines."""
+
+class T:
+    """Thresholds of this module."""
+
+    interval_s = Threshold(
+        10.0,
+        "s",
+        why="What a line over a fixed time covers.",
+        source="VLLM_LOG_STATS_INTERVAL, vLLM's default",
+    )
+    peak_high = Threshold(
+        1.25,
+        "times the peak offered so far",
+        why="A line that offers more begins another level.",
+    )
+    peak_low = Threshold(
+        0.75,
+        "times the peak offered so far",
+        why="A line that offers less, with another running batch, begins another level.",
+    )
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -97,8 +116,8 @@ def _same_load(group: list[DecodeReport], report: DecodeReport) -> bool:
     peak = max(_offered(member) for member in group)
     return (
         report.running > 0
-        and _offered(report) <= 1.25 * peak
-        and (_offered(report) >= 0.75 * peak or report.running == group[-1].running)
+        and _offered(report) <= T.peak_high * peak
+        and (_offered(report) >= T.peak_low * peak or report.running == group[-1].running)
     )
 
 
@@ -117,7 +136,7 @@ def _plateau(group: list[DecodeReport], ranks: int, run: Run, profiles: Iterable
         running=_median([report.running for report in group]) * ranks,
         queued=_median(queued) * ranks if queued else None,
         time=time,
-        reaches_back_s=INTERVAL_S if group[0].instrument == "interval" else 0.0,
+        reaches_back_s=T.interval_s if group[0].instrument == "interval" else 0.0,
         pool_usage=max((r.pool_usage for r in group if r.pool_usage is not None), default=None),
         decode_lines=len(group),
         prefill_tokens=sum(p.new_tokens for p in prefills),

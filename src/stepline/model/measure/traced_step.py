@@ -13,16 +13,33 @@ from stepline.evidence.run import Run
 from stepline.evidence.trace import ContextWork, StepGroup, TraceSummary
 from stepline.model.measure.law import LawPoint, level_points
 from stepline.model.measure.timeline import profiler_intervals
-from stepline.model.measure.windows import SAME_BATCH, Windows
+from stepline.model.measure.windows import T as WINDOWS
+from stepline.model.measure.windows import Windows
+from stepline.threshold import Threshold
 
-CAPACITY_SHARE = 0.25
-"""Share of a step's GPU time in work of the configured extent from which the capacity is what costs: below, removing
-all of it gains less than a third."""
-WORTH_SHARE = 0.1
-"""Share of a decode step from which a part of it is worth a finding, as the tenth of the load's time is elsewhere."""
-CONTRADICTION = 1.1
-"""GPU work over the unprofiled step at the same batch from which the two cannot both be true: on the H200 captures it
-is at most 1.02 times."""
+
+class T:
+    """Thresholds of this module."""
+
+    capacity = Threshold(
+        0.25,
+        "share of a step's GPU time",
+        why="Work of the configured extent from which the capacity is what costs: below, removing "
+        "all of it gains less than a third.",
+        source="arithmetic",
+    )
+    contradiction = Threshold(
+        1.1,
+        "GPU work over the unprofiled step",
+        why="From here the two cannot both be true.",
+        source="at most 1.02 times on the H200 captures",
+    )
+    before_s = Threshold(
+        3.0,
+        "s",
+        why="A profile has a load of its own whose contexts keep growing; this long before it they "
+        "are nearly the same.",
+    )
 
 
 class TracedStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +58,7 @@ class TracedStep(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def contradicts_wall(self) -> bool:
         """True when the GPU worked longer than the step took: the profiler slowed it, or the batch differs."""
-        return self.wall_ms is not None and self.group.busy_ms > CONTRADICTION * self.wall_ms
+        return self.wall_ms is not None and self.group.busy_ms > T.contradiction * self.wall_ms
 
     @property
     def busy_share(self) -> float | None:
@@ -52,7 +69,7 @@ class TracedStep(msgspec.Struct, frozen=True, kw_only=True):
     def capacity_work(self) -> ContextWork | None:
         """The largest work whose extents follow the configured context, when it is most of what matters."""
         largest = self.largest_capacity_work
-        if largest is None or largest.busy_ms < CAPACITY_SHARE * self.group.busy_ms:
+        if largest is None or largest.busy_ms < T.capacity * self.group.busy_ms:
             return None
         return largest
 
@@ -71,17 +88,13 @@ class TracedStep(msgspec.Struct, frozen=True, kw_only=True):
         return largest.busy_ms * running / batch
 
 
-BEFORE_S = 3.0
-"""A profile has a load of its own whose contexts keep growing; this long before it they are nearly the same."""
-
-
 def wall_points(run: Run, windows: Windows, points: Sequence[LawPoint]) -> tuple[LawPoint, ...]:
     """Unprofiled steps to set a trace beside: at each batch those right before the profiler, else the law's points."""
     starts = [interval.start_s for interval in profiler_intervals(run)]
     before = level_points(
         (window.running, window.step_ms, window.graph)
         for window in windows.usable
-        if window.time_s is not None and any(0 <= start - window.time_s <= BEFORE_S for start in starts)
+        if window.time_s is not None and any(0 <= start - window.time_s <= T.before_s for start in starts)
     )
     batches = {point.running for point in before}
     return (*before, *(point for point in points if point.running not in batches))
@@ -105,7 +118,7 @@ def _wall_ms(batch: int | None, points: Sequence[LawPoint]) -> float | None:
     """The unprofiled step at the trace's batch, or at one that differs by no more than requests that come and go."""
     if batch is None:
         return None
-    near = [point for point in points if abs(point.running - batch) <= SAME_BATCH * batch]
+    near = [point for point in points if abs(point.running - batch) <= WINDOWS.same_batch * batch]
     return min(near, key=lambda point: abs(point.running - batch)).step_ms if near else None
 
 

@@ -20,6 +20,40 @@ from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport, PrefillReport, SchedulerEvent
 from stepline.model.measure.client_health import overtaxed
 from stepline.model.measure.levels import others_seen
+from stepline.threshold import Threshold
+
+
+class T:
+    """Thresholds of this module."""
+
+    same_batch = Threshold(
+        0.06,
+        "share of the batch",
+        why="Batches this close are one level: requests come and go at the edges of a window.",
+    )
+    clock_s = Threshold(
+        0.01,
+        "s",
+        why="A level's last stretch ends with the level; the two ends are the same moment, computed twice.",
+    )
+    cut_s = Threshold(
+        1.5,
+        "s",
+        why="The log's clock has whole seconds, so a shorter window cannot be told from a cut.",
+        source="SGLang's log format",
+    )
+    cut = Threshold(
+        3,
+        "times a window's usual time",
+        why="A longer one was cut by a pause.",
+    )
+    interval_steps = Threshold(
+        40,
+        "decode steps",
+        why="A line of the log covers so many where it does not say.",
+        source="SGLang's decode_log_interval, the only default in any release read",
+    )
+
 
 OWN_TOOL = "stepline"
 """The tool that live recordings name; others record levels without a log of the same time."""
@@ -152,14 +186,6 @@ def of_own_load(run: Run) -> Run:
     )
 
 
-SAME_BATCH = 0.06
-"""Batches this close are one level: requests come and go at the edges of a window."""
-
-
-CLOCK_S = 0.01
-"""A level's last stretch ends with the level; the two ends are the same moment, computed twice."""
-
-
 def _stretches(run: Run) -> tuple[DecodeWindow, ...]:
     """The client's stretches of constant batch, each a window: exact tokens over its wall time.
 
@@ -171,7 +197,7 @@ def _stretches(run: Run) -> tuple[DecodeWindow, ...]:
     if speculates or others_seen(run):
         return ()
     late = [
-        (level.start_s or 0.0, (level.end_s or 0.0) + CLOCK_S)
+        (level.start_s or 0.0, (level.end_s or 0.0) + T.clock_s)
         for level in run.levels
         if overtaxed(level.health)
     ]
@@ -188,7 +214,7 @@ def _levels_covered(windows: Sequence[DecodeWindow], run: Run) -> int:
     """Client levels whose running batch some window has."""
     batches = [batch for level in run.levels if (batch := level.running or level.decoding)]
     return sum(
-        any(abs(window.running - batch) <= max(0.5, SAME_BATCH * batch) for window in windows)
+        any(abs(window.running - batch) <= max(0.5, T.same_batch * batch) for window in windows)
         for batch in batches
     )
 
@@ -300,10 +326,10 @@ def _lines_missing(report: DecodeReport, previous: DecodeReport) -> bool:
     if report.time_s is None or previous.time_s is None or not report.tok_s or not previous.tok_s:
         return False
     elapsed = report.time_s - previous.time_s
-    return elapsed > 1.5 + 3 * _WINDOW_STEPS * report.running * (report.accept_length or 1.0) / report.tok_s
-
-
-_WINDOW_STEPS = 40
+    return (
+        elapsed
+        > T.cut_s + T.cut * T.interval_steps * report.running * (report.accept_length or 1.0) / report.tok_s
+    )
 
 
 def _window(report: DecodeReport) -> DecodeWindow:

@@ -14,8 +14,10 @@ from stepline.model.measure.gpu_use import GpuUse, align_clocks, gpu_use
 from stepline.model.measure.law import LawPoint, NoLaw, StepLaw, fit
 from stepline.model.measure.levels import OfferedLevel, offered_levels
 from stepline.model.measure.log_clock import in_one_clock
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.measure.timeline import Interval, Plateau, log_span, plateaus
 from stepline.model.measure.traced_step import traced_step, wall_points
+from stepline.model.measure.windows import T as WINDOWS
 from stepline.model.measure.windows import Windows, decode_windows, of_own_load
 from stepline.model.picture.live_context import live_context
 from stepline.model.picture.picture import (
@@ -43,15 +45,27 @@ from stepline.model.picture.step_points import (
 from stepline.model.picture.target import find_target
 from stepline.model.roofline.decode_floor import Floor
 from stepline.model.roofline.typical import Typical, typical_step
+from stepline.threshold import Threshold
 
-MIN_REFILLS = 3
-"""Lines with prefill inside that a closed loop needs: one may hold a pause of the clients too."""
-DEFAULT_INTERVAL_STEPS = 40
-"""Decode steps a line where the log does not say: the only default in any release read."""
+
+class T:
+    """Thresholds of this module."""
+
+    min_refills = Threshold(
+        3,
+        "decode lines with prefill inside",
+        why="What a closed loop needs: one may hold a pause of the clients too.",
+    )
+    route = Threshold(
+        0.25,
+        "share of the running batch",
+        why="Routes to it that differ by more are doubted: rate × time per token leaves out the "
+        "prefill share of a request's life.",
+        source="up to 23 % of the streams on the healthy H200 server at 64",
+    )
+
+
 CLIENT_RATE = "engine's batch over the client's rate"
-ROUTE_TOLERANCE = 0.25
-"""Routes to the running batch that differ by more are doubted: rate × time per token leaves out the prefill share
-of a request's life, which was up to 23 % of the streams on the healthy H200 server at 64."""
 
 
 def assess(run: Run, setup: Setup) -> Picture:
@@ -342,7 +356,7 @@ def _use_at_load(samples: Sequence[Any], stretches: Sequence[_Stretch], load: Lo
     if load is None:
         return None
     offered = load.concurrency or load.running + (load.queued or 0)
-    near = [stretch for stretch in stretches if 0.9 * offered <= stretch.offered <= 1.1 * offered]
+    near = [stretch for stretch in stretches if abs(stretch.offered - offered) <= SHARED.same_load * offered]
     uses = [use for stretch in near if (use := gpu_use(samples, stretch.time)) is not None]
     return max(uses, key=lambda use: use.samples) if uses else None
 
@@ -370,9 +384,9 @@ def _loop_from_log(run: Run, step: Step | None, windows: Windows) -> ClosedLoop 
     ]
     requests = sum(line.prefill_sequences for line in mixed)
     pure = sum(window.count for window in windows.valid if window.running == step.running)
-    if len(mixed) < MIN_REFILLS or not pure:
+    if len(mixed) < T.min_refills or not pure:
         return None
-    steps = DEFAULT_INTERVAL_STEPS if interval is None else interval.value
+    steps = WINDOWS.interval_steps if interval is None else interval.value
     beside_ms = sum((line.wall_ms - step.measured_ms) * steps for line in mixed)
     return ClosedLoop(
         running=step.running,
@@ -416,7 +430,7 @@ def _batch_doubts(levels: Sequence[OfferedLevel]) -> list[ReadingDoubt]:
             )
             continue
         running = [route.running for route in level.routes]
-        if len(running) > 1 and max(running) > (1 + ROUTE_TOLERANCE) * statistics.median(running):
+        if len(running) > 1 and max(running) > (1 + T.route) * statistics.median(running):
             said = ", ".join(f"{route.running:.1f} by {route.route}" for route in level.routes)
             doubts.append(
                 ReadingDoubt(

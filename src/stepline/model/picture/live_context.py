@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.run import Run
-from stepline.model.measure.windows import SAME_BATCH, DecodeWindow
+from stepline.model.measure.windows import DecodeWindow
+from stepline.model.measure.windows import T as WINDOWS
 from stepline.model.picture.picture import LiveContext, Load
 
 
@@ -45,6 +46,8 @@ def live_context(run: Run, windows: Sequence[DecodeWindow], load: Load | None) -
 def _by_gauge(scrapes: Sequence[EngineMetrics], running: float | None) -> float | None:
     """Median over the scrapes at the load's batch; without any, over all in which something ran."""
     lengths = [(s.running, s.live_tokens / s.running) for s in scrapes if s.live_tokens and s.running]
-    at_load = [tokens for n, tokens in lengths if running and abs(n - running) <= SAME_BATCH * running]
+    at_load = [
+        tokens for n, tokens in lengths if running and abs(n - running) <= WINDOWS.same_batch * running
+    ]
     held = at_load or [tokens for _, tokens in lengths]
     return statistics.median(held) if held else None

@@ -7,8 +7,28 @@ from stepline.evidence.run import Run
 from stepline.model.measure.law import LawPoint, level_points
 from stepline.model.measure.levels import OfferedLevel
 from stepline.model.measure.steady_regression import regressed_points
-from stepline.model.measure.windows import SAME_BATCH, DecodeWindow, Windows
+from stepline.model.measure.windows import DecodeWindow, Windows
+from stepline.model.measure.windows import T as WINDOWS
 from stepline.model.picture.picture import Load
+from stepline.threshold import Threshold
+
+
+class T:
+    """Thresholds of this module."""
+
+    same_context = Threshold(
+        2.0,
+        "times the context",
+        why="Contexts within this factor share a law: streams of one level differ by their output length.",
+        source="the context doubled within levels of the captures (256 prompt and up to 128 output "
+        "tokens, 512 and 192)",
+    )
+    one_token = Threshold(
+        1.05,
+        "gap over time per token",
+        why="A client whose median gap is no longer than its mean time per token sees each token alone.",
+    )
+
 
 WINDOW = "decode windows (log)"
 WINDOW_FILLED = "decode lines (log), prefill regressed out where no window is free of it"
@@ -19,9 +39,6 @@ CLIENT_GAP = "median gap between tokens (client)"
 RECORDED = "engine's own step times"
 STATED = "step times as stated"
 STATED_RATE = "rate as stated for a running batch"
-SAME_CONTEXT = 2.0
-"""Contexts within this factor share a law: streams of one level differ by their output length, which doubled the
-context within levels of the captures (256 prompt and up to 128 output tokens, 512 and 192)."""
 
 
 def best_points(
@@ -83,7 +100,8 @@ def _near_context(run: Run, windows: Sequence[DecodeWindow], load: Load | None) 
     return [
         w
         for w in windows
-        if not w.pool_tokens or context / SAME_CONTEXT <= w.pool_tokens / w.running <= SAME_CONTEXT * context
+        if not w.pool_tokens
+        or context / T.same_context <= w.pool_tokens / w.running <= T.same_context * context
     ]
 
 
@@ -123,11 +141,11 @@ def _times_per_token(levels: Sequence[OfferedLevel]) -> tuple[LawPoint, ...]:
 
 
 def _one_token_each(level: OfferedLevel) -> bool:
-    return level.itl_ms is not None and (level.tpot_ms is None or level.itl_ms <= 1.05 * level.tpot_ms)
+    return level.itl_ms is not None and (level.tpot_ms is None or level.itl_ms <= T.one_token * level.tpot_ms)
 
 
 def point_at(points: Sequence[LawPoint], running: float) -> LawPoint | None:
     """The point at a running batch, or at one that differs by no more than requests that come and go."""
-    near = [point for point in points if abs(point.running - running) <= SAME_BATCH * running]
+    near = [point for point in points if abs(point.running - running) <= WINDOWS.same_batch * running]
     # The batch most often seen is the load's; one met in passing, as streams come and go, is no better for being near.
     return max(near, key=lambda point: (point.windows, -abs(point.running - running))) if near else None

@@ -7,14 +7,41 @@ import msgspec
 
 from stepline.evidence.origin import Origin
 from stepline.model.picture.picture import Picture
+from stepline.threshold import Threshold
 
-POOL_FULL = 0.9
-"""Pool use from which admission stops: engines hold back room for tokens still to come, so a pool that cannot
-admit the next request reads 90 to 100 % (engine-side reserve of SGLang 0.4 to 0.5; vLLM's KV usage likewise)."""
-HALF_FULL = 0.5
-MORE_THAN_RUNNING = 1.15
-"""Offered over running from which requests wait. At a level's edges streams come and go, which moved the ratio
-by up to 10 % on undisturbed levels."""
+
+class T:
+    """Thresholds of this module."""
+
+    pool_full = Threshold(
+        0.9,
+        "share of the KV pool in use",
+        why="Admission stops: engines hold back room for tokens still to come, so a pool that "
+        "cannot admit the next request reads 90 to 100 %.",
+        source="engine-side reserve of SGLang 0.4 to 0.5; vLLM's KV usage likewise",
+    )
+    half_full = Threshold(
+        0.5,
+        "share of the KV pool in use",
+        why="A pool that should hold no further request and reads less is not what holds them back.",
+    )
+    more = Threshold(
+        1.15,
+        "offered over running",
+        why="From here requests wait: at a level's edges streams come and go.",
+        source="that moved the ratio by up to 10 % on undisturbed levels of the H200 captures",
+    )
+    enough = Threshold(
+        4,
+        "times the live context",
+        why="Room that a lowered context length leaves.",
+    )
+    enough_least = Threshold(
+        8192,
+        "tokens",
+        why="No lower context length is advised.",
+    )
+
 
 Kind = Literal["cap", "kv", "nothing waits", "unknown"]
 
@@ -71,12 +98,12 @@ def running_limit(picture: Picture) -> RunningLimit | None:
     kind: Kind
     at_cap = cap is not None and load.running >= cap - max(1, ranks)
     # Arithmetic over mean lengths ignores shared prefixes, so it counts only where the pool reads at least half full.
-    no_room = fits is not None and load.running + 1 > fits and (usage is None or usage >= HALF_FULL)
+    no_room = fits is not None and load.running + 1 > fits and (usage is None or usage >= T.half_full)
     if offered is None:
         kind = "unknown"
-    elif offered <= max(1.0, MORE_THAN_RUNNING * load.running):
+    elif offered <= max(1.0, T.more * load.running):
         kind = "nothing waits"
-    elif usage is not None and usage >= POOL_FULL:
+    elif usage is not None and usage >= T.pool_full:
         kind = "kv"
     elif at_cap:
         kind = "cap"
@@ -107,4 +134,4 @@ def enough_context(picture: Picture) -> int | None:
     """A configured context that leaves four times the live one: a power of two of at least 8,192."""
     if picture.context is None:
         return None
-    return max(8192, 1 << math.ceil(math.log2(4 * picture.context.tokens)))
+    return max(T.enough_least, 1 << math.ceil(math.log2(T.enough * picture.context.tokens)))

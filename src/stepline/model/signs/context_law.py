@@ -14,12 +14,30 @@ import msgspec
 
 from stepline.errors import UnknownFact
 from stepline.evidence.run import Run
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.measure.windows import DecodeWindow
 from stepline.model.picture.picture import Picture, Target
 from stepline.model.roofline.kv_capacity import kv_bytes_per_token, weight_bytes_per_gpu
+from stepline.threshold import Threshold
 
-SPAN = 4.0
-"""Longest over shortest context that a slope needs: over less, kernel steps and noise of a few percent hide it."""
+
+class T:
+    """Thresholds of this module."""
+
+    span = Threshold(
+        4.0,
+        "longest over shortest context",
+        why="What a slope needs: over less, kernel steps and noise of a few percent hide it.",
+    )
+    slower = Threshold(
+        2.0,
+        "cache over weight read time per byte",
+        why="Attention is at fault.",
+        source="a sound backend reads its cache 0.9 to 1.1 times as slowly (FlashInfer, H100, 1k to "
+        "32k tokens); at 24k tokens on an H200 eight splits read it 10 times as slowly at 1 "
+        "running and 2.7 times at 4, one split 19 times; two public reports 6 and 10 times "
+        "(sglang 27786 and 2271)",
+    )
 
 
 class ContextLaw(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +131,7 @@ def law_at_load(picture: Picture) -> ContextLaw | None:
     own = [law for law in laws if law.running == step.running]
     if own:
         return own[0]
-    below = [law for law in laws if law.running < step.running and context.tokens >= SPAN * law.shortest]
+    below = [law for law in laws if law.running < step.running and context.tokens >= T.span * law.shortest]
     if not below or step.upper_bound:
         return None
     base = max(below, key=lambda law: law.running)
@@ -143,7 +161,7 @@ class AtMost(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def matters(self) -> bool:
         """True when it may be a tenth of the step."""
-        return self.cost_ms >= WORTH * self.step_ms
+        return self.cost_ms >= SHARED.worth * self.step_ms
 
 
 def cache_at_most(picture: Picture) -> AtMost | None:
@@ -174,14 +192,7 @@ class SlowCache(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def matters(self) -> bool:
         """True when it is slow beyond what sound backends show and costs a tenth of the step."""
-        return self.read.slower >= SLOWER and self.excess_ms >= WORTH * self.law.last_ms
-
-
-SLOWER = 2.0
-"""Cache over weight read time per byte from which attention is at fault: a sound backend reads its cache 0.9 to 1.1
-times as slowly (FlashInfer, H100, 1k to 32k tokens); at 24k tokens on an H200 eight splits read it 10 times as slowly
-at 1 running and 2.7 times at 4, one split 19 times; two public reports 6 and 10 times (sglang 27786 and 2271)."""
-WORTH = 0.1
+        return self.read.slower >= T.slower and self.excess_ms >= SHARED.worth * self.law.last_ms
 
 
 def cache_at_load(picture: Picture) -> SlowCache | None:
@@ -205,7 +216,7 @@ def _by_running(
 
 def _fit(running: float, points: Sequence[tuple[float, float]], instrument: str) -> ContextLaw | None:
     ordered = sorted(points)
-    if len(ordered) < 2 or ordered[0][0] <= 0 or ordered[-1][0] < SPAN * ordered[0][0]:
+    if len(ordered) < 2 or ordered[0][0] <= 0 or ordered[-1][0] < T.span * ordered[0][0]:
         return None
     mean_l = statistics.fmean(context for context, _ in ordered)
     mean_t = statistics.fmean(step for _, step in ordered)

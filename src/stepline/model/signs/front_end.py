@@ -15,27 +15,54 @@ from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport
 from stepline.model.measure.client_health import overtaxed
-from stepline.model.measure.levels import RAMP
+from stepline.model.measure.levels import T as LEVELS
 from stepline.model.measure.preemption import lost_or_fell, retractions
-from stepline.model.measure.timeline import INTERVAL_S, profiler_intervals, upper_quartile
+from stepline.model.measure.timeline import T as TIMELINE
+from stepline.model.measure.timeline import profiler_intervals, upper_quartile
 from stepline.model.picture.picture import Picture
+from stepline.threshold import Threshold
 
-MIN_LINES = 3
-"""Decode lines a level needs where each covers some steps: one may stand at its edge. Where each covers a
-fixed time, one in a level is enough."""
-CLOCK_S = 1.0
-"""Logs print whole seconds, so a line of a level's last one may tell of its drain."""
-LATE = 1.3
-"""Client's over engine's time per token from which something between the two holds tokens up. The two sides of 60
-levels of sound front ends on the H200 differ by at most 1.09, of a simulated one busy with prompts by 1.23."""
-MISSING = 0.2
-"""Share of the open requests that is in neither batch nor queue: on the same levels at most 0.06 by lines of the log,
-and by gauges 0.13, which is one of eight."""
-ON_THE_WAY = 2.0
-"""Requests from which a share of them means something: one is always on its way in or out."""
-FED = 0.1
-"""Share of the open requests in the engine's queue from which it has all the work that it can take: then requests
-that come in later cost nothing."""
+
+class T:
+    """Thresholds of this module."""
+
+    min_lines = Threshold(
+        3,
+        "decode lines of a level",
+        why="Where each covers some steps one may stand at the level's edge; where each covers a "
+        "fixed time, one is enough.",
+    )
+    clock_s = Threshold(
+        1.0,
+        "s",
+        why="Logs print whole seconds, so a line of a level's last one may tell of its drain.",
+        source="SGLang's and vLLM's log formats",
+    )
+    late = Threshold(
+        1.3,
+        "client's over engine's time per token",
+        why="Something between the two holds tokens up.",
+        source="the two sides of 60 levels of sound front ends on the H200 differ by at most 1.09, of "
+        "a simulated one busy with prompts by 1.23",
+    )
+    missing = Threshold(
+        0.2,
+        "share of the open requests",
+        why="In neither batch nor queue.",
+        source="on the same levels at most 0.06 by lines of the log, and by gauges 0.13, which is one "
+        "of eight",
+    )
+    on_the_way = Threshold(
+        2.0,
+        "requests",
+        why="From here a share of them means something: one is always on its way in or out.",
+    )
+    fed = Threshold(
+        0.1,
+        "share of the open requests",
+        why="So many in the engine's queue, and it has all the work that it can take: requests that "
+        "come in later cost nothing.",
+    )
 
 
 class BothSides(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,14 +98,14 @@ class BothSides(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def tokens_late(self) -> bool:
         """True when tokens take that much longer to the client."""
-        return self.late is not None and self.late >= LATE
+        return self.late is not None and self.late >= T.late
 
     @property
     def requests_missing(self) -> bool:
         """True when that many requests are open and not in the engine, while it has none waiting."""
         share = self.missing_share
-        fed = self.queued is not None and self.queued > max(ON_THE_WAY, FED * self.offered)
-        return share is not None and not fed and share >= MISSING and share * self.offered >= ON_THE_WAY
+        fed = self.queued is not None and self.queued > max(T.on_the_way, T.fed * self.offered)
+        return share is not None and not fed and share >= T.missing and share * self.offered >= T.on_the_way
 
 
 def both_sides(picture: Picture) -> tuple[BothSides, ...]:
@@ -107,11 +134,11 @@ def _logged(run: Run, level: LoadLevel) -> BothSides | None:
     profiled = profiler_intervals(run)
     if any(level.start_s <= each.end_s and each.start_s <= level.end_s for each in profiled):
         return None
-    opening_s = level.start_s + RAMP * (level.end_s - level.start_s)
+    opening_s = level.start_s + LEVELS.ramp * (level.end_s - level.start_s)
     lines = _between(run, opening_s, level.end_s)
     timed = [report for report in lines if report.tok_s]
     by_clock = all(report.instrument == "interval" for report in timed)
-    if len(timed) < (1 if by_clock else MIN_LINES):
+    if len(timed) < (1 if by_clock else T.min_lines):
         return None
     # Requests that end early in the later part began in the opening, where many prompts are computed; its first line
     # holds the pause before the level.
@@ -146,7 +173,7 @@ def _instants(run: Run, start_s: float, end_s: float) -> list[DecodeReport]:
     return [
         line
         for line in run.decodes
-        if line.running and line.time_s is not None and start_s <= line.time_s <= end_s - CLOCK_S
+        if line.running and line.time_s is not None and start_s <= line.time_s <= end_s - T.clock_s
     ]
 
 
@@ -155,7 +182,7 @@ def _between(run: Run, start_s: float, end_s: float) -> list[DecodeReport]:
     return [
         line
         for line in _instants(run, start_s, end_s)
-        if (line.time_s or 0.0) - (INTERVAL_S if line.instrument == "interval" else 0.0) >= start_s
+        if (line.time_s or 0.0) - (TIMELINE.interval_s if line.instrument == "interval" else 0.0) >= start_s
     ]
 
 
@@ -167,11 +194,11 @@ def _gauged(run: Run, level: LoadLevel) -> BothSides | None:
     offered = level.in_flight or level.concurrency
     if level.start_s is None or level.end_s is None or not offered:
         return None
-    opening = level.start_s + RAMP * (level.end_s - level.start_s)
+    opening = level.start_s + LEVELS.ramp * (level.end_s - level.start_s)
     inside = [s for s in run.metrics if s.time_s is not None and opening <= s.time_s <= level.end_s]
     running = [scrape.running for scrape in inside if scrape.running is not None]
     queues = [scrape.queued for scrape in inside if scrape.queued is not None]
-    if len(running) < MIN_LINES or not queues:
+    if len(running) < T.min_lines or not queues:
         return None
     return BothSides(
         offered=offered,

@@ -4,9 +4,45 @@ import msgspec
 
 from stepline.evidence.origin import Origin
 from stepline.model.measure.counters import over_recording
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.cached_prompts import cached_share
 from stepline.model.signs.recompute import own_prompt_floor_ms
+from stepline.threshold import Threshold
+
+
+class T:
+    """Thresholds of this module."""
+
+    eager = Threshold(
+        0.95,
+        "share of decode passes",
+        why="From here decode runs without graphs: all but a few passes.",
+    )
+    edge = Threshold(
+        1.06,
+        "batch over the largest graph",
+        why="Mean batches this close are the graph's own: streams come and go at a level's edges.",
+    )
+    launched_alone = Threshold(
+        0.9,
+        "launches over kernels",
+        why="An eager step launches each kernel by itself.",
+        source="the H200 captures read 1.0, and 0.12 where a graph holds most kernels",
+    )
+    gpu_idle = Threshold(
+        0.15,
+        "idle share of the GPU",
+        why="The host is worth naming.",
+        source="healthy H200 servers read 1 to 6 % idle in the same counters",
+    )
+    covered = Threshold(
+        1.3,
+        "prompt's cost over its floor",
+        why="Where graphs cover it.",
+        source="an H200 server captured up to 512 tokens took 1.05 times for 256-token prompts beside "
+        "32 answers, SGLang's own forwards for prompts 1.7 times",
+    )
 
 
 class GraphUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,11 +69,7 @@ class GraphUse(msgspec.Struct, frozen=True, kw_only=True):
     def off(self) -> bool:
         """True when all but a few decode passes were seen to be eager, or none was seen and the setting says so."""
         share = self.eager_share
-        return self.setting is False if share is None else share >= 0.95
-
-
-EDGE = 1.06
-"""Mean batches this close above the largest graph are its own: streams come and go at a level's edges."""
+        return self.setting is False if share is None else share >= T.eager
 
 
 def beyond_graphs(picture: Picture) -> bool:
@@ -48,7 +80,7 @@ def beyond_graphs(picture: Picture) -> bool:
     largest = max(sizes.value)
     if any(report.graph for report in picture.run.decodes if report.running > largest):
         return False
-    return load.running / load.ranks > largest * EDGE
+    return load.running / load.ranks > largest * T.edge
 
 
 def traced_eager(picture: Picture) -> bool | None:
@@ -56,11 +88,7 @@ def traced_eager(picture: Picture) -> bool | None:
     group = None if picture.traced is None else picture.traced.group
     if group is None or not group.kernels:
         return None
-    return group.graph_launches == 0 and group.launches >= LAUNCHED_ALONE * group.kernels
-
-
-LAUNCHED_ALONE = 0.9
-"""Launches over kernels of an eager step: the H200 captures read 1.0, and 0.12 where a graph holds most kernels."""
+    return group.graph_launches == 0 and group.launches >= T.launched_alone * group.kernels
 
 
 def beside_prompt(picture: Picture) -> float | None:
@@ -87,23 +115,12 @@ def prompts_beyond_graphs(picture: Picture) -> float | None:
     return tokens if tokens > max(sizes.value) else None
 
 
-GPU_IDLE = 0.15
-"""Idle share from which the host is worth naming: healthy H200 servers read 1 to 6 % idle in the same counters."""
-WORTH = 0.1
-"""Share of the load's time below which nothing is a finding."""
-
-
 def idles_in_decode(picture: Picture, busy: "BusyShare") -> bool:
     """True when the GPU idles inside decode steps: by a trace, or because the time beside them cannot hold it."""
     traced, loop = picture.traced, picture.loop
     if traced is not None and traced.busy_share is not None:
-        return traced.busy_share < 1 - GPU_IDLE
-    return loop is not None and (1 - busy.share) - (1 - loop.decode_share) >= GPU_IDLE
-
-
-COVERED = 1.3
-"""Cost of a prompt over its floor where graphs cover it: an H200 server captured up to 512 tokens took 1.05 times for
-256-token prompts beside 32 answers, SGLang's own forwards for prompts 1.7 times."""
+        return traced.busy_share < 1 - T.gpu_idle
+    return loop is not None and (1 - busy.share) - (1 - loop.decode_share) >= T.gpu_idle
 
 
 def idles_beside_prompts(picture: Picture, busy: "BusyShare") -> bool:
@@ -112,12 +129,12 @@ def idles_beside_prompts(picture: Picture, busy: "BusyShare") -> bool:
     if loop is None or prompts_beyond_graphs(picture) is None:
         return False
     floor_ms = own_prompt_floor_ms(picture) or 0.0
-    excess_ms = max(0.0, loop.other_ms_per_request - COVERED * floor_ms)
+    excess_ms = max(0.0, loop.other_ms_per_request - T.covered * floor_ms)
     beside = 1 - loop.decode_share
     return (
         beside > 0
-        and beside * excess_ms / loop.other_ms_per_request >= WORTH
-        and 1 - busy.share >= GPU_IDLE
+        and beside * excess_ms / loop.other_ms_per_request >= SHARED.worth
+        and 1 - busy.share >= T.gpu_idle
         and not idles_in_decode(picture, busy)
     )
 

@@ -11,6 +11,25 @@ from stepline.evidence.trace import StepGroup, TraceKernel
 from stepline.facts import kernels
 from stepline.model.picture.picture import Picture, floor_of
 from stepline.model.roofline.architecture import Architecture
+from stepline.threshold import Threshold
+
+
+class T:
+    """Thresholds of this module."""
+
+    one_by_one = Threshold(
+        8,
+        "sequences",
+        why="A kernel that is launched that often a layer is launched once for each.",
+        source="layers of sound captures launch one kernel with one grid up to four times",
+    )
+    wide_bits = Threshold(
+        24.0,
+        "bits a weight",
+        why="The checkpoint itself is in 32 bits: weights have 16 or 32, and mixtures of few wide layers.",
+        source="arithmetic",
+    )
+
 
 OWNERS = {
     "attention": ("kv read",),
@@ -21,14 +40,9 @@ OWNERS = {
 """Components that engines compute with kernels of their own, and the parts of the floor that they are."""
 LOOSE = ("elementwise", "copy", "fill")
 """Components of the framework's kernels for which neither operator nor stack names an owner."""
-ONE_BY_ONE_LEAST = 8
-"""Sequences from which a kernel that is launched that often a layer is launched once for each: layers of sound captures
-launch one kernel with one grid up to four times."""
 WIDE = ("fp32", "tf32")
 MATRICES = ("gemm", "moe")
 VECTOR = re.compile("gemv")
-WIDE_BITS = 24.0
-"""Mean bits of a weight from which the checkpoint itself is in 32 bits: 16 or 32, and mixtures of few wide layers."""
 
 
 class GenericPath(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +118,7 @@ def one_by_one(picture: Picture, group: StepGroup) -> tuple[TraceKernel, ...]:
     Empty without model or batch, and where a few sequences could be told from the parts of a layer by nothing.
     """
     architecture = picture.target.architecture
-    if architecture is None or group.batch is None or group.batch < ONE_BY_ONE_LEAST:
+    if architecture is None or group.batch is None or group.batch < T.one_by_one:
         return ()
     each = architecture.layers * group.batch
     rows = [kernel for kernel in group.top if kernel.per_step >= each and kernel.per_step % each < 1]

@@ -5,17 +5,31 @@ import msgspec
 from stepline.facts.hardware import all_gpus
 from stepline.model.picture.assess import law_or_none
 from stepline.model.picture.picture import Picture
+from stepline.threshold import Threshold
 
-DOMINANT_SHARE = 0.5
-"""A step is called linear in the batch when the per-request part is at least half of it at the load: on the healthy
-H200 server it was 25 % at 64, on the fault capture 90 % at 32."""
-ABOVE_ROOFLINE = 3.0
-"""Per-request cost over the roofline's slope from which bytes and FLOPs do not explain it: kernels at a third of
-datasheet bandwidth cost three times the floor. The founding capture reads 5 times (uniform routing)."""
 
-CAPACITY_OVER_LIVE = 8.0
-"""Configured over live context from which work over the capacity is worth a suspicion: below, it costs less than
-eight times work over the live tokens, which other causes reach too."""
+class T:
+    """Thresholds of this module."""
+
+    dominant = Threshold(
+        0.5,
+        "share of the step at the load",
+        why="A step is called linear in the batch when the per-request part is at least half of it.",
+        source="25 % at 64 on the healthy H200 server, 90 % at 32 on the fault capture",
+    )
+    above_roofline = Threshold(
+        3.0,
+        "times the roofline",
+        why="Bytes and FLOPs do not explain it: kernels at a third of datasheet bandwidth cost "
+        "three times the floor.",
+        source="the founding capture reads 5 times (uniform routing)",
+    )
+    capacity_over_live = Threshold(
+        8.0,
+        "configured over live context",
+        why="Work over the capacity is worth a suspicion: below, it costs less than eight times "
+        "work over the live tokens, which other causes reach too.",
+    )
 
 
 class PerRequestCost(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +57,7 @@ class PerRequestCost(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def dominant(self) -> bool:
         """True when most of the step is per-request cost."""
-        return self.share >= DOMINANT_SHARE
+        return self.share >= T.dominant
 
     @property
     def beyond_memory(self) -> bool:
@@ -73,4 +87,4 @@ def per_request_cost(picture: Picture) -> PerRequestCost | None:
 def capacity_explains(picture: Picture) -> bool:
     """True when the configured context so far exceeds the live one that work over it could make the cost."""
     configured, live = picture.target.configured_context, picture.context
-    return configured is not None and live is not None and configured >= CAPACITY_OVER_LIVE * live.tokens
+    return configured is not None and live is not None and configured >= T.capacity_over_live * live.tokens

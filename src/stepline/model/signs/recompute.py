@@ -1,11 +1,9 @@
 """What computing retracted requests again takes, where no counter of prefilled tokens tells: by the closed loop."""
 
 from stepline.model.measure.preemption import retractions
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 from stepline.model.roofline.prefill_floor import prefill_floor_ms
-
-ORDINARY = 1.7
-"""Time of a prompt over its FLOP floor on a healthy H200 server (256 tokens)."""
 
 
 def prompt_floor_ms(picture: Picture, tokens: float | None) -> float | None:
@@ -35,6 +33,6 @@ def repeated_by_loop(picture: Picture) -> float:
     finished = sum(level.requests or 0 for level in picture.run.levels)
     if prompt_ms is None or again_ms is None or not finished or not loop.other_ms_per_request:
         return 0.0
-    left_ms = loop.other_ms_per_request - ORDINARY * prompt_ms
-    most_ms = ORDINARY * again_ms * seen.requests / finished
+    left_ms = loop.other_ms_per_request - SHARED.prompt_over_floor * prompt_ms
+    most_ms = SHARED.prompt_over_floor * again_ms * seen.requests / finished
     return (1 - loop.decode_share) * max(0.0, min(left_ms, most_ms)) / loop.other_ms_per_request

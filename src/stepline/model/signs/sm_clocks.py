@@ -7,7 +7,8 @@ import msgspec
 
 from stepline.evidence.gpu import GpuSample
 from stepline.evidence.origin import Origin
-from stepline.model.measure.gpu_use import MIN_SAMPLES, WORKING, working_gpus
+from stepline.model.measure.gpu_use import T as GPU_USE
+from stepline.model.measure.gpu_use import working_gpus
 from stepline.model.picture.picture import Picture
 
 POWER_LIMIT = 0x4
@@ -50,13 +51,17 @@ def clocks(picture: Picture) -> Clocks | None:
         sample for sample in working_gpus(picture.run.gpu_samples) if sample.sm_clock_mhz and _loaded(sample)
     ]
     by_gpu = [[sample for sample in busy if sample.gpu == gpu] for gpu in {sample.gpu for sample in busy}]
-    found = [_of_one(picture, mine) for mine in by_gpu if mine[0].time_s is None or len(mine) >= MIN_SAMPLES]
+    found = [
+        _of_one(picture, mine)
+        for mine in by_gpu
+        if mine[0].time_s is None or len(mine) >= GPU_USE.min_samples
+    ]
     return min((one for one in found if one is not None), key=lambda one: one.share, default=None)
 
 
 def _loaded(sample: GpuSample) -> bool:
     """True while the GPU works; a figure without a time is one that somebody stated of a load."""
-    return sample.time_s is None if sample.graphics_busy is None else sample.graphics_busy >= WORKING
+    return sample.time_s is None if sample.graphics_busy is None else sample.graphics_busy >= GPU_USE.working
 
 
 def _of_one(picture: Picture, samples: Sequence[GpuSample]) -> Clocks | None:

@@ -4,9 +4,18 @@ import statistics
 
 from stepline.model.measure.counters import over_recording
 from stepline.model.picture.picture import Picture
+from stepline.threshold import Threshold
 
-WASTED = 1.2
-"""Tokens a step below which drafts are all but wasted: verification of one draft alone costs 10 % of a step or more."""
+
+class T:
+    """Thresholds of this module."""
+
+    wasted = Threshold(
+        1.2,
+        "tokens a step",
+        why="Below it drafts are all but wasted: verification of one draft alone costs 10 % of a "
+        "step or more.",
+    )
 
 
 def tokens_a_step(picture: Picture) -> float | None:
@@ -30,4 +39,4 @@ def tokens_a_step(picture: Picture) -> float | None:
 def wasted(picture: Picture) -> bool:
     """True where the server speculates and next to nothing comes of it."""
     tokens = tokens_a_step(picture)
-    return tokens is not None and tokens < WASTED
+    return tokens is not None and tokens < T.wasted

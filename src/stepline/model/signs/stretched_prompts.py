@@ -1,6 +1,6 @@
 """What a trace shows of decode steps that lengthens prompts too, by an amount that decode steps do not tell."""
 
-from stepline.model.measure.traced_step import WORTH_SHARE
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.communication import late_rank_share, slow_exchange_share
 from stepline.model.signs.kernel_paths import wide_products
@@ -15,10 +15,10 @@ def stretches_prompts(picture: Picture) -> str | None:
     traced = picture.traced
     if traced is None:
         return None
-    if slow_exchange_share(picture) >= WORTH_SHARE:
+    if slow_exchange_share(picture) >= SHARED.worth:
         return "slow exchange between GPUs (C501)"
-    if late_rank_share(picture) >= WORTH_SHARE:
+    if late_rank_share(picture) >= SHARED.worth:
         return "a late rank (C502)"
-    if wide_products(traced.group).wide_ms >= WORTH_SHARE * traced.step_ms:
+    if wide_products(traced.group).wide_ms >= SHARED.worth * traced.step_ms:
         return "products in 32 bits (K405)"
     return None

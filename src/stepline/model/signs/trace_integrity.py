@@ -5,9 +5,20 @@ import msgspec
 from stepline.evidence.trace import TraceSummary
 from stepline.model.measure.traced_step import decode_of
 from stepline.model.picture.picture import Picture
+from stepline.threshold import Threshold
 
-UNDER_RECORDED = 0.1
-"""Share of steps whose graph replays lack kernels from which the recording is at fault; sound captures have none."""
+
+class T:
+    """Thresholds of this module."""
+
+    under_recorded = Threshold(
+        0.1,
+        "share of the steps",
+        why="Graph replays that lack kernels from which the recording is at fault.",
+        source="sound captures have none",
+    )
+
+
 DECODES = ("decode", "verify", "mixed")
 """Kinds of steps that decode; `step` is one of which nothing says what it is."""
 UNKNOWN = "step"
@@ -74,6 +85,6 @@ def _broken(trace: TraceSummary) -> list[str]:
     if not set(kinds) & {*DECODES, UNKNOWN}:
         return [f"it shows no decode step, only {', '.join(kinds)}"]
     lacking = [step for step in steps if step.set_aside and "under-recorded" in step.set_aside]
-    if len(lacking) > UNDER_RECORDED * len(steps):
+    if len(lacking) > T.under_recorded * len(steps):
         return [f"{len(lacking)} of {len(steps)} graph replays lack kernels that others of their batch show"]
     return []

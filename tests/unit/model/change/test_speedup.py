@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepline.model.change.speedup import RUN_SPREAD, Measured, drift, from_windows, ratio, runs_that_settle
+from stepline.model.change.speedup import Measured, drift, from_windows, ratio, runs_that_settle
+from stepline.model.change.speedup import T as SPEEDUP
 
 MS = st.floats(0.5, 500)
 RUN = st.builds(from_windows, st.integers(2, 30).flatmap(lambda n: st.lists(MS, min_size=n, max_size=n)))
@@ -45,7 +46,7 @@ def _fields(run: Measured) -> dict:
 
 def test_one_quiet_run_a_side_resolves_about_two_percent():
     found = ratio([quiet(5.0)], [quiet(5.0)], 1)
-    assert found.half == pytest.approx(2.14 * math.sqrt(2) * RUN_SPREAD, rel=0.01)
+    assert found.half == pytest.approx(2.14 * math.sqrt(2) * SPEEDUP.run_spread, rel=0.01)
 
 
 def test_windows_beyond_those_of_a_sound_server_widen_the_interval():
@@ -96,7 +97,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     noise = random.Random(11)  # noqa: S311
     misses = 0
     for _ in range(2000):
-        sides = [[quiet(math.exp(noise.gauss(0, RUN_SPREAD))) for _ in range(2)] for _ in range(2)]
+        sides = [[quiet(math.exp(noise.gauss(0, SPEEDUP.run_spread))) for _ in range(2)] for _ in range(2)]
         found = ratio(*sides, 1)
         misses += not found.low <= 1 <= found.high
     assert 0.02 < misses / 2000 < 0.07
