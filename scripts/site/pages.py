@@ -16,6 +16,7 @@ from mkdocs.structure.pages import Page
 from stepline.cli.explain import page_of, sections
 from stepline.findings.outcome import Rule
 from stepline.findings.registry import RULES
+from stepline.findings.thresholds import thresholds_of
 
 ROOT = Path(__file__).parents[2]
 AT_ROOT = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
@@ -81,6 +82,15 @@ def _rule_page(rule: Rule) -> str:
     parts = [f"# {rule.code} {rule.codename}"]
     for heading, text in sections(page_of(rule)).items():
         parts += [f"## {heading}", _THREADS.sub(_thread, text)]
+    rows = [
+        f"| {one.name} | {one.value:.6g} {one.unit} | {one.why} | {one.source} | `{one.where}.py` |"
+        for one in thresholds_of(rule)
+    ]
+    if rows:
+        parts += [
+            "## Thresholds",
+            "\n".join(["| name | value | why | source | where |", "|---|---|---|---|---|", *rows]),
+        ]
     head, row = _evidence(rule)
     parts += ["## Which evidence allows which answer", f"{head}\n|{'---|' * (head.count('|') - 1)}\n{row}"]
     parts.append(f"Since {rule.since}. In a terminal: `stepline explain {rule.code}`.")

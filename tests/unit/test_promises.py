@@ -28,7 +28,7 @@ def test_every_rule_is_documented_explained_and_tested(rule, capsys):
     assert page.startswith(f"{rule.code} {rule.codename}.")
     assert [heading for heading in HEADINGS if f"\n{heading}:" not in page] == []
     assert main(["explain", rule.codename.upper()]) == 0
-    assert capsys.readouterr().out.strip() == page.strip()
+    assert capsys.readouterr().out.startswith(page.strip())
     assert main(["explain", rule.code, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["code"], told["name"], told["since"]) == (rule.code, rule.codename, rule.since)

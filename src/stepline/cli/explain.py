@@ -1,12 +1,16 @@
-"""`stepline explain CODE`: the rule's own page, from its docstring."""
+"""`stepline explain CODE`: the rule's own page, from its docstring, and the thresholds that it decides by."""
 
 import argparse
 import inspect
 import json
 import sys
+from collections.abc import Sequence
+
+import msgspec
 
 from stepline.findings.outcome import Rule
 from stepline.findings.registry import RULES, find_rule
+from stepline.findings.thresholds import Decider, thresholds_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,10 +28,14 @@ def run(args: argparse.Namespace) -> int:
         return 0
     rule = find_rule(args.code)
     if args.json:
-        document = {**_row(rule), "sections": sections(page_of(rule))}
+        document = {
+            **_row(rule),
+            "sections": sections(page_of(rule)),
+            "thresholds": msgspec.to_builtins(thresholds_of(rule)),
+        }
         sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
-        sys.stdout.write(page_of(rule) + "\n")
+        sys.stdout.write(f"{page_of(rule)}\n\n{threshold_lines(thresholds_of(rule))}\n")
     return 0
 
 
@@ -38,6 +46,17 @@ def _row(rule: Rule) -> dict[str, str | bool]:
         "since": rule.since,
         "makes_notes_only": not rule.proven,
     }
+
+
+def threshold_lines(thresholds: Sequence[Decider]) -> str:
+    """The thresholds as one more section of the page."""
+    lines = ["Thresholds:"]
+    for one in thresholds:
+        lines += [
+            f"    {one.name} = {one.value:.6g} {one.unit} ({one.where})",
+            f"        {one.why} Source: {one.source}.",
+        ]
+    return "\n".join(lines if len(lines) > 1 else [*lines, "    none: the rule reads what others measured"])
 
 
 def page_of(rule: Rule) -> str:
