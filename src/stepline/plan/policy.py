@@ -129,6 +129,9 @@ class T:
         "streams",
         why="The third point, where nobody knows what ran at the heaviest level.",
     )
+    points = Threshold(
+        3, "levels", why="A law in N needs a third point to be held against its line.", source="arithmetic"
+    )
 
 
 MIN_CONTEXT = T.shortest + T.rounds
@@ -196,7 +199,7 @@ def _sweep(
         return _level(
             picture, limits, T.many, "the running batch and step under load: caps, queue, graph ceiling"
         )
-    if len(driven) < 3:
+    if len(driven) < T.points:
         return _level(picture, limits, _middle(picture), "a third point: whether the step follows a law in N")
     return None
 

@@ -18,18 +18,13 @@ from itertools import pairwise
 
 import msgspec
 
+from stepline.model.measure.thresholds import T as SHARED
 from stepline.threshold import Threshold
 
 
 class T:
     """Thresholds of this module."""
 
-    confidence = Threshold(
-        0.95,
-        "confidence",
-        why="Of every interval of a ratio.",
-        source="convention",
-    )
     run_spread = Threshold(
         0.006,
         "standard deviation of log speed",
@@ -177,7 +172,9 @@ def _halves(sides: Sequence[tuple[float, float]], runs: tuple[int, int], lines: 
     total = sum(part for part, _ in parts)
     degrees = total**2 / sum(part**2 / known for part, known in parts)
     error = math.sqrt(total)
-    return error * _t(degrees, T.confidence), error * _t(degrees, 1 - (1 - T.confidence) / max(1, lines))
+    return error * _t(degrees, SHARED.confidence), error * _t(
+        degrees, 1 - (1 - SHARED.confidence) / max(1, lines)
+    )
 
 
 def _independent(logs: Sequence[float]) -> float:

@@ -42,7 +42,6 @@ class T:
 
 
 Shape = Literal["flat", "linear", "cliff", "saturating"]
-CONFIDENCE = 0.95
 
 
 class LawPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -229,4 +228,4 @@ def _half_width(points: Sequence[LawPoint], residual: float | None, running: flo
 def _t(degrees: int) -> float:
     from scipy.special import stdtrit  # noqa: PLC0415  # scipy.stats alone costs half a second
 
-    return float(stdtrit(degrees, 0.5 + CONFIDENCE / 2))
+    return float(stdtrit(degrees, 0.5 + SHARED.confidence / 2))

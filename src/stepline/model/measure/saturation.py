@@ -9,8 +9,18 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-LEAST, MOST = 0.3, 0.9999
-"""`untouched` by one token: from models that call two experts of three to thousands of experts."""
+from stepline.threshold import Threshold
+
+
+class T:
+    """Thresholds of this module."""
+
+    batches = Threshold(3, "batches", why="Three numbers are fitted.", source="arithmetic")
+
+
+LEAST, MOST, EDGE = 0.3, 0.9999, 1e-3
+"""`untouched` by one token: from models that call two experts of three to thousands of experts; a best value next to
+the upper end is none."""
 
 
 class Saturation(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +39,7 @@ class Saturation(msgspec.Struct, frozen=True, kw_only=True):
 
 def saturation(points: Sequence[tuple[float, float]]) -> Saturation | None:
     """Least squares over (running, step in ms); None for fewer than three batches or steps that do not level off."""
-    if len({running for running, _ in points}) < 3:
+    if len({running for running, _ in points}) < T.batches:
         return None
     from scipy.optimize import minimize_scalar  # noqa: PLC0415  # a quarter of a second, for few models only
 
@@ -44,4 +54,4 @@ def saturation(points: Sequence[tuple[float, float]]) -> Saturation | None:
         )
 
     best = of(float(minimize_scalar(lambda q: of(q).residual_ms, bounds=(LEAST, MOST), method="bounded").x))
-    return best if best.missing_ms > 0 and best.untouched < MOST - 1e-3 else None
+    return best if best.missing_ms > 0 and best.untouched < MOST - EDGE else None

@@ -36,3 +36,9 @@ class T:
         why="What a prompt takes on a healthy server.",
         source="256-token prompts on an H200",
     )
+    confidence = Threshold(
+        0.95,
+        "confidence",
+        why="Of every interval, of a step law and of a ratio.",
+        source="convention",
+    )

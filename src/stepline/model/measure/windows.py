@@ -53,6 +53,9 @@ class T:
         why="A line of the log covers so many where it does not say.",
         source="SGLang's decode_log_interval, the only default in any release read",
     )
+    one_batch = Threshold(
+        0.5, "requests", why="Means of batches closer than half a request are one batch, however small."
+    )
 
 
 OWN_TOOL = "stepline"
@@ -214,7 +217,7 @@ def _levels_covered(windows: Sequence[DecodeWindow], run: Run) -> int:
     """Client levels whose running batch some window has."""
     batches = [batch for level in run.levels if (batch := level.running or level.decoding)]
     return sum(
-        any(abs(window.running - batch) <= max(0.5, T.same_batch * batch) for window in windows)
+        any(abs(window.running - batch) <= max(T.one_batch, T.same_batch * batch) for window in windows)
         for batch in batches
     )
 

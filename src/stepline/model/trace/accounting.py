@@ -35,6 +35,15 @@ class T:
         why="A pause this long inside one step is no launch gap: a step of a served model takes "
         "less as a whole.",
     )
+    half_empty = Threshold(
+        0.5,
+        "share of the usual kernels of a graph",
+        why="A replay with fewer is damaged; other batches have smaller graphs where no batch is known.",
+    )
+    cut = Threshold(
+        0.98, "share of the usual kernels", why="The last step of a capture with fewer was cut off."
+    )
+    others = Threshold(4, "steps of a group", why="Fewer give no median to hold one against.")
 
 
 def steps(work: Work, cut: Segmentation, shares: Shares) -> list[TraceStep]:
@@ -109,13 +118,15 @@ def _set_aside(found: list[TraceStep]) -> list[TraceStep]:
             step = found[i]
             if not step.kernels:
                 reasons[i] = "no GPU work was recorded for it"
-            elif step.graph_launches and step.graph_kernels < usual_graph * (1.0 if step.batch else 0.5):
+            elif step.graph_launches and step.graph_kernels < usual_graph * (
+                1.0 if step.batch else T.half_empty
+            ):
                 reasons[i] = f"under-recorded graph replay: {step.graph_kernels} of {usual_graph} kernels"
-            elif i == len(found) - 1 and len(members) > 1 and step.kernels < usual * 0.98:
+            elif i == len(found) - 1 and len(members) > 1 and step.kernels < usual * T.cut:
                 reasons[i] = "cut off by the end of the capture"
-            elif len(members) >= 4 and step.busy_ms > T.warm_up * busy:
+            elif len(members) >= T.others and step.busy_ms > T.warm_up * busy:
                 reasons[i] = f"warm-up or disturbance: {step.busy_ms / busy:.1f} times the median busy time"
-            elif len(members) >= 4 and step.span_ms > T.stall * span:
+            elif len(members) >= T.others and step.span_ms > T.stall * span:
                 reasons[i] = f"stalled: its GPU work spans {step.span_ms / span:.1f} times the median"
             elif step.longest_pause_ms > max(T.pause_ms, step.busy_ms):
                 reasons[i] = (

@@ -42,6 +42,10 @@ class T:
         "tokens",
         why="That a speculative step verifies for a sequence, at most.",
     )
+    kinds = Threshold(3, "kernel names", why="A chain of fewer may be one kernel that repeats.")
+    width = Threshold(
+        255, "extent", why="Smaller numbers of a name's shapes are met by chance: heads, tiles, batches."
+    )
 
 
 _DIVISORS = tuple(2**power for power in range(11))
@@ -132,7 +136,7 @@ def _extents(work: Work) -> tuple[list[tuple[int, ...]], Column]:
     numbers = [
         {int(text) for text in _NUMBER.findall(strings[i])} if i >= 0 else set() for i in distinct.tolist()
     ]
-    return [tuple(n for n in found if n > 255) for found in numbers], which[:-1]
+    return [tuple(n for n in found if n > T.width) for found in numbers], which[:-1]
 
 
 def _chains(hits: NDArray[np.bool_], order: Column, step: Column, stream: Column, name: Column) -> Column:
@@ -144,7 +148,7 @@ def _chains(hits: NDArray[np.bool_], order: Column, step: Column, stream: Column
     rows = order[at]
     new = (np.diff(at) > T.gap + 1) | (np.diff(step[rows]) != 0) | (np.diff(stream[rows]) != 0)
     for number, positions in enumerate(np.split(at, np.flatnonzero(new) + 1)):
-        if len(positions) >= T.chain and len(np.unique(name[order[positions]])) >= 3:
+        if len(positions) >= T.chain and len(np.unique(name[order[positions]])) >= T.kinds:
             chain[order[positions[0] : positions[-1] + 1]] = number
     return chain
 

@@ -9,6 +9,19 @@ from stepline.evidence.trace import StepKind
 from stepline.evidence.trace_arrays import Column
 from stepline.facts import kernels
 from stepline.model.trace.work import Work
+from stepline.threshold import Threshold
+
+
+class T:
+    """Thresholds of this module."""
+
+    rows = Threshold(30, "pieces of GPU work", why="Fewer hold no step that repeats.")
+    times = Threshold(
+        3, "occurrences", why="What a kernel that marks steps needs, so that its distance can be regular."
+    )
+    distance = Threshold(5, "launches", why="A shorter distance is a repetition inside a layer, not a step.")
+    regular = Threshold(0.7, "share of the distances", why="That are alike where a kernel marks steps.")
+
 
 FoundBy = Literal["annotation", "graph launch", "repetition"]
 
@@ -93,18 +106,20 @@ def _repeated(work: Work) -> list[Start]:
     """
     order = np.argsort(work.launched_ns, kind="stable")
     names, launched = work.raw.gpu.name[order], work.launched_ns[order]
-    if len(names) < 30:
+    if len(names) < T.rows:
         return []
     by_name = np.argsort(names, kind="stable")
     unique, first, counts = np.unique(names[by_name], return_index=True, return_counts=True)
     pause = np.diff(launched, prepend=launched[:1])
     best: tuple[int, float, Column] | None = None
-    for begin, count in zip(first[counts >= 3].tolist(), counts[counts >= 3].tolist(), strict=True):
+    for begin, count in zip(
+        first[counts >= T.times].tolist(), counts[counts >= T.times].tolist(), strict=True
+    ):
         at = np.sort(by_name[begin : begin + count])
         distance = np.diff(at)
         usual = int(np.median(distance))
         regular = float((distance == usual).mean())
-        if usual < 5 or regular < 0.7 or (at[-1] - at[0]) < len(names) / 2:
+        if usual < T.distance or regular < T.regular or (at[-1] - at[0]) < len(names) / 2:
             continue
         rank = (count, -float(np.median(pause[at[1:]])), at)
         if best is None or rank[:2] < best[:2]:
