@@ -1,5 +1,6 @@
 """Since when: the moment from which steps of one batch take longer or shorter than before."""
 
+import heapq
 import math
 import statistics
 from collections.abc import Sequence
@@ -47,7 +48,8 @@ def find_drift(windows: Sequence[DecodeWindow], running: float) -> Drift | None:
     if not splits:
         return None
     steps = [window.step_ms for window in same]
-    split = min(splits, key=lambda at: _deviation(steps[:at]) + _deviation(steps[at:]))
+    first_part, second_part = _deviations(steps), _deviations(steps[::-1])
+    split = min(splits, key=lambda at: first_part[at] + second_part[len(steps) - at])
     before, after = steps[:split], steps[split:]
     low, high = statistics.median(before), statistics.median(after)
     spread = statistics.pstdev(before) + statistics.pstdev(after)
@@ -57,6 +59,20 @@ def find_drift(windows: Sequence[DecodeWindow], running: float) -> Drift | None:
     return Drift(running=first.running, before_ms=low, after_ms=high, since=first.origin, time_s=first.time_s)
 
 
-def _deviation(values: Sequence[float]) -> float:
-    middle = statistics.median(values)
-    return sum(abs(value - middle) for value in values)
+def _deviations(values: Sequence[float]) -> list[float]:
+    """For each length of opening of `values`, how far its members lie from their median, summed; in n log n."""
+    below: list[float] = []  # the smaller half, negated: a heap whose first member is its largest
+    above: list[float] = []
+    below_sum = above_sum = 0.0
+    sums = [0.0]
+    for value in values:
+        moved = -heapq.heappushpop(below, -value)
+        heapq.heappush(above, moved)
+        below_sum, above_sum = below_sum + value - moved, above_sum + moved
+        if len(above) > len(below):
+            back = heapq.heappop(above)
+            heapq.heappush(below, -back)
+            below_sum, above_sum = below_sum + back, above_sum - back
+        middle = -below[0] if len(below) > len(above) else 0.0
+        sums.append(above_sum - below_sum + middle)
+    return sums

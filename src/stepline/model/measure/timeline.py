@@ -1,11 +1,12 @@
 """When what happened: the profiler's intervals and the plateaus of offered load that a log shows."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from stepline.evidence.run import Run
-from stepline.evidence.scheduler import DecodeReport
+from stepline.evidence.scheduler import DecodeReport, PrefillReport
 from stepline.threshold import Threshold
 
 
@@ -95,15 +96,25 @@ def plateaus(run: Run) -> tuple[Plateau, ...]:
     """
     ranks = max(1, len({report.dp for report in run.decodes}))
     groups: list[list[DecodeReport]] = []
+    peak = 0
     for report in sorted(run.decodes, key=lambda report: report.seq):
-        if groups and _same_load(groups[-1], report):
+        if groups and _same_load(groups[-1][-1], peak, report):
             groups[-1].append(report)
+            peak = max(peak, _offered(report))
         else:
             groups.append([report])
+            peak = _offered(report)
     profiles = profiler_intervals(run)
+    prefills = sorted(run.prefills, key=lambda report: report.seq)
     # A lone line between levels is a ramp; in a short excerpt it is all there is.
     kept = [group for group in groups if len(group) > 1] or groups
-    return tuple(_plateau(group, ranks, run, profiles) for group in kept)
+    return tuple(_plateau(group, ranks, _between(prefills, group), profiles) for group in kept)
+
+
+def _between(prefills: Sequence[PrefillReport], group: Sequence[DecodeReport]) -> Sequence[PrefillReport]:
+    """Prefills, in order of `seq`, that were admitted between a group's first line and its last one."""
+    start = bisect_right(prefills, group[0].seq, key=lambda report: report.seq)
+    return prefills[start : bisect_left(prefills, group[-1].seq, key=lambda report: report.seq)]
 
 
 def log_span(logged: Sequence[Plateau]) -> Interval | None:
@@ -112,12 +123,12 @@ def log_span(logged: Sequence[Plateau]) -> Interval | None:
     return Interval(min(t.start_s for t in times), max(t.end_s for t in times)) if times else None
 
 
-def _same_load(group: list[DecodeReport], report: DecodeReport) -> bool:
-    peak = max(_offered(member) for member in group)
+def _same_load(last: DecodeReport, peak: int, report: DecodeReport) -> bool:
+    """Whether a line goes on with the load of a group whose last line is `last` and whose most offered is `peak`."""
     return (
         report.running > 0
         and _offered(report) <= T.peak_high * peak
-        and (_offered(report) >= T.peak_low * peak or report.running == group[-1].running)
+        and (_offered(report) >= T.peak_low * peak or report.running == last.running)
     )
 
 
@@ -125,11 +136,11 @@ def _offered(report: DecodeReport) -> int:
     return report.running + (report.queued or 0)
 
 
-def _plateau(group: list[DecodeReport], ranks: int, run: Run, profiles: Iterable[Interval]) -> Plateau:
+def _plateau(
+    group: list[DecodeReport], ranks: int, prefills: Sequence[PrefillReport], profiles: Iterable[Interval]
+) -> Plateau:
     times = [report.time_s for report in group if report.time_s is not None]
     time = Interval(min(times), max(times)) if times else None
-    first, last = group[0].seq, group[-1].seq
-    prefills = [p for p in run.prefills if first < p.seq < last]
     queued = [report.queued for report in group if report.queued is not None]
     return Plateau(
         offered=upper_quartile([_offered(report) for report in group]) * ranks,
