@@ -34,6 +34,17 @@ class T:
         why="A model with experts levels off: the law is to be right within 3 %.",
         source="the healthy Qwen3 of the H200 recordings lies 17 % off, dense models 1 % at most",
     )
+    narrow = Threshold(
+        2.0,
+        "times the smallest batch",
+        why="Over a narrower range a line has no start and no slope: extrapolated to one request and to none it "
+        "multiplies the noise of its ends by more than itself.",
+    )
+    rounding = Threshold(
+        0.001,
+        "share of a step",
+        why="What floating point and printed digits may miss of a bound that holds exactly.",
+    )
     grows = Threshold(
         0.1,
         "share of the step at the largest batch",
@@ -153,6 +164,13 @@ def fit(points: Sequence[LawPoint], instrument: str, *, experts: bool = False) -
             needs="decode windows at other running batches: offer fewer and more streams",
             points=tuple(points),
         )
+    smallest, largest = points[0].running, points[-1].running
+    if largest < T.narrow * smallest:
+        return NoLaw(
+            reason=f"steps were measured from {smallest:g} to {largest:g} running: too narrow for a start and a slope",
+            needs=f"decode windows at {T.narrow:g} times the smallest batch or more: offer fewer and more streams",
+            points=tuple(points),
+        )
     fall = _largest_fall(points)
     if fall is not None:
         before, after = fall
@@ -165,11 +183,53 @@ def fit(points: Sequence[LawPoint], instrument: str, *, experts: bool = False) -
             points=tuple(points),
         )
     law = _least_squares(points, instrument)
+    if law.per_request_ms < 0:
+        law = _constant(points, law)
+    impossible = _impossible(law)
+    if impossible is not None:
+        return NoLaw(
+            reason=impossible,
+            needs="more decode windows at each batch, at one context and without prefill inside",
+            points=tuple(points),
+        )
     bent = (law.residual_ms or 0.0) > T.bent * statistics.fmean(point.step_ms for point in points)
     levels_off = saturation([(p.running, p.step_ms) for p in points]) if experts and bent else None
     if levels_off is None or levels_off.residual_ms >= (law.residual_ms or 0.0):
         return law
     return msgspec.structs.replace(law, shape="saturating", saturation=levels_off)
+
+
+def _impossible(law: StepLaw) -> str | None:
+    """Why no server can follow this line; None where nothing speaks against it."""
+    start = law.fixed_ms if law.fixed_interval is None else law.fixed_interval.high
+    if start < -T.rounding * law.points[-1].step_ms:
+        return (
+            f"a line through the steps starts at {law.fixed_ms:.1f} ms without any request: "
+            "the levels differ in more than the batch"
+        )
+    fastest = max(law.points, key=lambda point: point.running / point.step_ms)
+    rate = 1000 * fastest.running / fastest.step_ms
+    ceiling = law.ceiling_tok_s
+    if ceiling is not None and rate > (1 + T.rounding) * ceiling:
+        return f"a line through the steps ends at {ceiling:,.0f} tok/s, and {rate:,.0f} were measured"
+    return None
+
+
+def _constant(points: Sequence[LawPoint], line: StepLaw) -> StepLaw:
+    """The step that does not grow: a larger batch shortens no step, so a line that falls within the noise is flat."""
+    mean = statistics.fmean(point.step_ms for point in points)
+    residual = statistics.stdev(point.step_ms for point in points) if len(points) > 2 else None
+    half = None if residual is None else _t(len(points) - 1) * residual / math.sqrt(len(points))
+    slope = line.per_request_interval
+    return msgspec.structs.replace(
+        line,
+        fixed_ms=mean,
+        per_request_ms=0.0,
+        fixed_interval=None if half is None else Interval(mean - half, mean + half),
+        per_request_interval=None if slope is None else Interval(0.0, max(0.0, slope.high)),
+        shape="flat",
+        residual_ms=residual,
+    )
 
 
 def _largest_fall(points: Sequence[LawPoint]) -> tuple[LawPoint, LawPoint] | None:

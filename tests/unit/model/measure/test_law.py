@@ -4,7 +4,9 @@ from hypothesis import strategies as st
 
 from stepline.model.measure.law import NoLaw, StepLaw, fit, level_points
 
-SIZES = st.lists(st.integers(1, 512), min_size=3, max_size=6, unique=True)
+SIZES = st.lists(st.integers(1, 512), min_size=3, max_size=6, unique=True).filter(
+    lambda sizes: max(sizes) >= 2 * min(sizes)
+)
 
 
 def _fit(steps, graph=True):
@@ -62,3 +64,38 @@ def test_eager_batches_are_a_cliff_and_never_part_of_the_line():
 
 def test_a_flat_law_has_no_ceiling():
     assert _fit([(1, 5.0), (8, 5.01), (32, 5.02)]).ceiling_tok_s is None
+
+
+@given(SIZES, st.floats(-20, 50), st.floats(-0.05, 5), st.lists(st.floats(0.7, 1.4), min_size=6, max_size=6))
+def test_a_law_never_starts_below_nothing_falls_or_ends_below_a_measured_rate(sizes, fixed, slope, noise):
+    law = _fit([(n, max(0.5, (fixed + slope * n) * e)) for n, e in zip(sizes, noise, strict=False)])
+    assume(isinstance(law, StepLaw))
+    assert law.per_request_ms >= 0
+    sizes = [point.running for point in law.points]
+    assert max(sizes) >= 2 * min(sizes)
+    start = law.fixed_ms if law.fixed_interval is None else law.fixed_interval.high
+    assert start >= -0.001 * law.points[-1].step_ms
+    if law.ceiling_tok_s is not None:
+        rates = [1000 * point.running / point.step_ms for point in law.points]
+        assert max(rates) <= 1.001 * law.ceiling_tok_s
+
+
+@pytest.mark.parametrize(("largest", "known"), [(11, False), (12, True)])
+def test_a_range_under_twofold_is_no_law(largest, known):
+    law = _fit([(6, 10.0), (9, 10.5), (largest, 11.0)])
+    assert isinstance(law, StepLaw) == known
+    assert known or "6 to 11 running" in law.reason
+
+
+def test_two_levels_whose_line_starts_below_zero_are_no_law():
+    law = _fit([(2, 5.0), (8, 55.0)])
+    assert isinstance(law, NoLaw)
+    assert "starts at -11.7 ms" in law.reason
+
+
+def test_a_step_that_falls_within_the_noise_is_flat():
+    law = _fit([(1, 5.02), (8, 5.0), (16, 4.95)])
+    assert law.shape == "flat"
+    assert law.per_request_ms == 0
+    assert law.fixed_ms == pytest.approx(4.99)
+    assert law.fixed_interval.low < 4.95 < law.fixed_interval.high
