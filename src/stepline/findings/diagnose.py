@@ -151,7 +151,8 @@ def _verdict(findings: tuple[view.Finding, ...], picture: Picture) -> str:
     step = picture.step
     if step is None:
         return "too little was recorded for a verdict: no decode step could be measured"
-    took = f"a decode step takes {units.ms(step.measured_ms)} at {units.batch(step.running)} running"
+    most = "at most " if step.upper_bound else ""
+    took = f"a decode step takes {most}{units.ms(step.measured_ms)} at {units.batch(step.running)} running"
     if picture.gap is None:
         return f"no cause found; {took}, and without a floor nobody can say whether that is slow"
     return f"no cause found; {took}, {units.times(picture.gap)} its floor"
@@ -229,6 +230,7 @@ def _step(picture: Picture) -> view.StepView | None:
         measured_ms=step.measured_ms,
         instrument=step.instrument,
         disturbance=step.disturbance,
+        upper_bound=step.upper_bound,
         interval=_span(step.interval),
         floor=floor,
         floor_missing=picture.floors_missing,

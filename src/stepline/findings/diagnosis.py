@@ -125,6 +125,8 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
     floor_missing: str | None
     """Why there is no floor and what would give one."""
     gap: float | None
+    upper_bound: bool = False
+    """True when prefill or waiting may be inside: the step takes at most `measured_ms`."""
     law: LawView
 
 

@@ -55,7 +55,8 @@ def facts(diagnosis: Diagnosis) -> Iterable[tuple[str, str]]:
 
 def step_line(step: StepView) -> str:
     """The measured step beside its floor."""
-    line = f"{units.ms(step.measured_ms)} at {units.batch(step.running)} running ({step.instrument})"
+    most = "at most " if step.upper_bound else ""
+    line = f"{most}{units.ms(step.measured_ms)} at {units.batch(step.running)} running ({step.instrument})"
     floor = step.floor
     if floor is None:
         return f"{line} · floor not known{'' if step.floor_missing is None else f': {step.floor_missing}'}"

@@ -9,8 +9,9 @@ one line per forward gives it as it stands.
 """
 
 import math
+import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -19,6 +20,7 @@ from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport, PrefillReport, SchedulerEvent
 from stepline.model.measure.client_health import overtaxed
+from stepline.model.measure.interval_lines import Holds, held
 from stepline.model.measure.levels import others_seen
 from stepline.threshold import Threshold
 
@@ -53,6 +55,11 @@ class T:
         why="A line of the log covers so many where it does not say.",
         source="SGLang's decode_log_interval, the only default in any release read",
     )
+    alike = Threshold(
+        1.25,
+        "times the median of windows that hold no prompt",
+        why="A window that may hold one and takes no longer than this holds none that matters.",
+    )
     one_batch = Threshold(
         0.5, "requests", why="Means of batches closer than half a request are one batch, however small."
     )
@@ -70,6 +77,7 @@ Reason = Literal[
     "kernels compiled",
     "start not seen",
     "first line after idle",
+    "prefill counted later",
 ]
 
 
@@ -101,6 +109,7 @@ class MixedLine(msgspec.Struct, frozen=True, kw_only=True):
     prefill_tokens: int
     prefill_sequences: int
     graph: bool | None
+    accept_length: float = 1.0
 
 
 class Windows(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,11 +143,14 @@ def decode_windows(run: Run) -> Windows:
     since_s = recorded_since(run)
     for stream in _streams(run):
         mixed += _mixed_lines([record for record in stream if not before(record, since_s)])
-        for report, reason in _judge(stream):
+        unsure: list[DecodeWindow] = []
+        for report, reason in _judge(stream, _held(stream, run)):
             if before(report, since_s):
                 earlier += [_window(report)] if reason is None else []
             elif reason is None:
                 valid.append(_window(report))
+            elif reason == "prefill counted later":
+                unsure.append(_window(report))
             elif reason == "start not seen" and report.instrument == "window" and report.tok_s:
                 unverified.append(_window(report))
                 discarded[reason] += 1
@@ -146,6 +158,11 @@ def decode_windows(run: Run) -> Windows:
                 discarded[reason] += 1
                 if report.instrument == "interval" and report.tok_s and report.running:
                     bounded.append(_window(report))
+        alike, longer = _alike(unsure, valid)
+        valid += alike
+        bounded += longer
+        if longer:
+            discarded["prefill counted later"] += len(longer)
     seen = _stretches(run)
     by_client = _levels_covered(seen, run) > _levels_covered(valid, run) or (bool(seen) and not valid)
     return Windows(
@@ -247,7 +264,35 @@ def _streams(run: Run) -> Iterable[list[Record]]:
             ]
 
 
-def _judge(stream: Sequence[Record]) -> Iterable[tuple[DecodeReport, Reason | None]]:
+def _held(stream: Sequence[Record], run: Run) -> dict[int, Holds]:
+    """What lines over a fixed time that print no prompts hold, by `seq`."""
+    lines = [r for r in stream if isinstance(r, DecodeReport) and r.instrument == "interval"]
+    pool, chunk = run.server.kv_capacity_tokens, run.server.chunked_prefill_tokens
+    return held(
+        lines,
+        pool_tokens=None if pool is None else pool.value,
+        chunk_tokens=None if chunk is None else chunk.value,
+    )
+
+
+def _alike(
+    unsure: Sequence[DecodeWindow], sure: Sequence[DecodeWindow]
+) -> tuple[list[DecodeWindow], list[DecodeWindow]]:
+    """Of windows that may hold a prompt: those that take no longer than windows that hold none, and upper bounds."""
+    known: dict[int, list[float]] = {}
+    for window in sure:
+        known.setdefault(window.running, []).append(window.step_ms)
+    most = {running: T.alike * statistics.median(steps) for running, steps in known.items()}
+    alike: list[DecodeWindow] = []
+    longer: list[DecodeWindow] = []
+    for window in unsure:
+        (alike if window.step_ms <= most.get(window.running, 0.0) else longer).append(window)
+    return alike, longer
+
+
+def _judge(
+    stream: Sequence[Record], holds: Mapping[int, Holds]
+) -> Iterable[tuple[DecodeReport, Reason | None]]:
     """Each decode line with None when it gives a step, else the first reason why not."""
     previous: DecodeReport | None = None
     between: Reason | None = "start not seen"
@@ -264,7 +309,8 @@ def _judge(stream: Sequence[Record]) -> Iterable[tuple[DecodeReport, Reason | No
                 profiling = False
             between = _EVENT_REASONS.get(record.kind, between)
         else:
-            yield record, _reason(record, previous, between, profiling=profiling)
+            reason = _reason(record, previous, between, profiling=profiling)
+            yield record, reason or _HELD.get(holds.get(record.seq, "decode"))
             previous, between = record, ("profiler running" if profiling else None)
 
 
@@ -287,10 +333,16 @@ def _mixed_lines(stream: Sequence[Record]) -> Iterable[MixedLine]:
                     prefill_tokens=sum(p.new_tokens for p in prefills),
                     prefill_sequences=sum(p.new_sequences for p in prefills),
                     graph=record.graph,
+                    accept_length=record.accept_length or 1.0,
                 )
             previous, prefills = record, []
 
 
+_HELD: dict[Holds, Reason] = {
+    "prefill": "prefill inside",
+    "fewer requests": "batch changed",
+    "unknown": "prefill counted later",
+}
 _EVENT_REASONS: dict[str, Reason] = {
     "profile-start": "profiler running",
     "profile-end": "profiler running",

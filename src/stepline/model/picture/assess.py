@@ -14,6 +14,7 @@ from stepline.model.measure.gpu_use import GpuUse, align_clocks, gpu_use
 from stepline.model.measure.law import LawPoint, NoLaw, StepLaw, fit
 from stepline.model.measure.levels import OfferedLevel, offered_levels
 from stepline.model.measure.log_clock import in_one_clock
+from stepline.model.measure.operating_plateau import Operating, operating_plateau
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.measure.timeline import Interval, Plateau, log_span, plateaus
 from stepline.model.measure.traced_step import traced_step, wall_points
@@ -66,6 +67,7 @@ class T:
 
 
 CLIENT_RATE = "engine's batch over the client's rate"
+MIXED = "decode lines with prefill inside (log)"
 
 
 def assess(run: Run, setup: Setup) -> Picture:
@@ -78,7 +80,8 @@ def assess(run: Run, setup: Setup) -> Picture:
     windows, probed = split(decode_windows(whole), probes)
     logged = plateaus(run)
     levels = offered_levels(own, logged)
-    load = _load(run, levels, logged, windows)
+    operating = operating_plateau(logged)
+    load = _load(run, levels, logged, operating)
     points, instrument = best_points(run, windows, levels, load)
     experts = target.architecture is not None and bool(target.architecture.body.experts)
     law = fit(points, instrument, experts=experts)
@@ -111,7 +114,7 @@ def assess(run: Run, setup: Setup) -> Picture:
         wall_points=walls,
         traced=traced_step(run, walls),
         phases=_phases(load, levels),
-        doubts=(*run.doubts, *_batch_doubts(levels), *_trace_doubts(run)),
+        doubts=(*run.doubts, *_burst_doubts(load, operating), *_batch_doubts(levels), *_trace_doubts(run)),
     )
 
 
@@ -140,12 +143,10 @@ def _load(
     run: Run,
     levels: Sequence[OfferedLevel],
     logged: Sequence[Plateau],
-    windows: Windows,
+    operating: Operating | None,
 ) -> Load | None:
-    """The heaviest load measured undisturbed; without client levels, the heaviest plateau of the log with a step."""
+    """The heaviest load measured undisturbed; without client levels, the heaviest plateau of the log that lasted."""
     usable = [level for level in levels if level.disturbed is None and level.running]
-    stepped = {window.running for window in windows.usable}
-    offers = [p for p in logged if p.running / _ranks(run) in stepped] or list(logged)
     if usable:
         level = usable[-1]
         assert level.running is not None  # noqa: S101  # filtered above
@@ -163,8 +164,8 @@ def _load(
             prefill_requests=sum(prefills) if prefills else None,
             ranks=_ranks(run),
         )
-    if offers:
-        best = max(offers, key=lambda plateau: (plateau.offered, plateau.decode_lines))
+    if operating is not None:
+        best = operating.plateau
         return Load(
             concurrency=None,
             running=best.running,
@@ -209,13 +210,30 @@ def _step(
     here = point_at(points, load.running / load.ranks)
     if here is not None:
         return _step_at(here, instrument, windows)
+    mixed = [
+        line
+        for line in windows.mixed
+        if abs(line.running - load.running / load.ranks) <= WINDOWS.same_batch * load.running / load.ranks
+    ]
+    if mixed:
+        return Step(
+            running=load.running / load.ranks,
+            measured_ms=statistics.median(line.wall_ms for line in mixed),
+            instrument=MIXED,
+            disturbance="prefill is inside every line at this batch: the step is at most this",
+            windows=len(mixed),
+            tokens_per_step=statistics.fmean(line.accept_length for line in mixed),
+            upper_bound=True,
+        )
     rated = [level for level in levels if level.tok_s and level.running and level.disturbed is None]
     if rated:
         level = rated[-1]
         assert level.running is not None and level.tok_s  # noqa: S101, PT018  # filtered above
+        tokens = _accept_length(windows, level.running.running / load.ranks)
         return Step(
             running=level.running.running,
-            measured_ms=1000 * level.running.running / level.tok_s,
+            measured_ms=1000 * level.running.running * tokens / level.tok_s,
+            tokens_per_step=tokens,
             instrument=CLIENT_RATE,
             disturbance="prefill and idle time are inside: the step is at most this",
             windows=1,
@@ -252,7 +270,7 @@ def _step_at(point: LawPoint, instrument: str, windows: Windows) -> Step:
 
 def _accept_length(windows: Windows, running: float) -> float:
     """Mean accept length of the decode lines at a batch; 1 where none states any."""
-    lines = windows.usable or windows.bounded
+    lines = windows.usable or windows.bounded or windows.mixed
     at_batch = [window.accept_length for window in lines if window.running == running]
     return statistics.fmean(at_batch) if at_batch else 1.0
 
@@ -414,6 +432,18 @@ def _phases(load: Load | None, levels: Sequence[OfferedLevel]) -> Phases:
         return Phases(queue_ms=None, prefill_ms=None, decode_ms=decode)
     alone = min(light)
     return Phases(queue_ms=max(0.0, load.ttft_ms - alone), prefill_ms=alone, decode_ms=decode)
+
+
+def _burst_doubts(load: Load | None, operating: Operating | None) -> list[ReadingDoubt]:
+    """A heavier stretch of the log that did not last, where the log alone says what the load is."""
+    if load is None or load.concurrency is not None or operating is None or operating.burst is None:
+        return []
+    burst = operating.burst
+    text = (
+        f"up to {burst.offered:g} requests were there for {burst.decode_lines} decode lines: a burst; "
+        f"the load is the heaviest that lasted, {operating.plateau.offered:g} for {operating.plateau.decode_lines}"
+    )
+    return [ReadingDoubt(topic="burst", text=text)]
 
 
 def _batch_doubts(levels: Sequence[OfferedLevel]) -> list[ReadingDoubt]:
