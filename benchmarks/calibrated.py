@@ -19,17 +19,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 from silicon import HEALTHY, load_of
 from silicon_rows import judge, read
 
-import stepline
 from stepline.evidence.calibration import STACK_PARTS, Calibration
 from stepline.facts.calibrations import measured_gpu, shipped_calibration
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
-from stepline.model.picture.assess import assess
-from stepline.model.picture.picture import Setup
 from stepline.model.roofline.architecture import parse_config
 from stepline.model.roofline.calibration_lines import Rates
 from stepline.model.roofline.layout import Layout
 from stepline.model.roofline.typical import typical_step
+from stepline.tasks.picture import picture_of
+from stepline.tasks.setup import SetupRequest
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
 CAPTURES = (
@@ -133,7 +132,7 @@ def captures() -> None:
     """Servers of `tests/data` at their heaviest load; the last column is what is wrong with them, if anything."""
     print("captures of H200 servers (Llama-3.1-8B, dense_graph a wide model of 5 layers)")
     for name, fault in CAPTURES:
-        seen = assess(stepline.read([DATA / name]), Setup(gpu="h200"))
+        seen = picture_of(DATA / name, SetupRequest(gpu="h200"))
         assert seen.step is not None
         assert seen.floors is not None
         assert seen.floors.typical is not None

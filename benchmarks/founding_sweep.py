@@ -23,11 +23,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stepline.cli.diagnose import picture_of
-from stepline.cli.live_arguments import defaults
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
-from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.lab.sim.engine import Engine
 from stepline.lab.sim.faults import Fault, Start
@@ -38,6 +35,8 @@ from stepline.lab.sim.surfaces import surface
 from stepline.lab.sim.sweep import Level, Seen, Sent, row
 from stepline.lab.sim.virtual import Virtual
 from stepline.lab.sim.world import Work
+from stepline.tasks.diagnose import diagnose
+from stepline.tasks.setup import SetupRequest
 
 MODEL, GPU = "qwen3-32b", "rtx-pro-6000"
 PER_REQUEST_MS = 31.0
@@ -156,8 +155,7 @@ def live(seed: int, folder: Path) -> float:
 
 
 def known(name: str, seconds: float, folder: Path) -> Known:
-    args = defaults(gpu=GPU, model=MODEL, quiet=True)
-    return Known(name, seconds, diagnose(picture_of([str(folder)], args)))
+    return Known(name, seconds, diagnose(folder, SetupRequest(gpu=GPU, model=MODEL)))
 
 
 def report(ways: list[Known], seed: int) -> None:

@@ -26,8 +26,6 @@ from typing import Any
 
 import msgspec
 
-from stepline.cli.diagnose import diagnose_paths
-from stepline.cli.live_arguments import defaults
 from stepline.errors import SteplineError
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
@@ -40,6 +38,8 @@ from stepline.lab.sim.start import start
 from stepline.lab.sim.surfaces import surface
 from stepline.lab.sim.virtual import Virtual
 from stepline.score.scores import Share
+from stepline.tasks.diagnose import diagnose
+from stepline.tasks.setup import SetupRequest
 
 POOL = {"kv-capacity-bound", "kv-preemption"}
 MEANS: dict[str, set[str]] = {
@@ -127,9 +127,9 @@ def _pages(case: Case) -> tuple[str, str]:
 
 
 def _stepline(paths: Sequence[str], case: Case) -> tuple[tuple[str, ...], frozenset[str]]:
-    known = defaults(model=case.model, gpu=case.gpu, tp=case.tp, quiet=True)
+    known = SetupRequest(model=case.model, gpu=case.gpu, tp=case.tp)
     try:
-        found = diagnose_paths(list(paths), known).findings
+        found = diagnose(paths, known).findings
     except SteplineError:
         found = ()
     return tuple(f"{each.name} ({each.status})" for each in found), frozenset(each.name for each in found[:1])

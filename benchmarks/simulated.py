@@ -21,13 +21,13 @@ from typing import Any
 
 import msgspec
 
-from stepline.cli.diagnose import diagnose_paths
-from stepline.cli.live_arguments import defaults
 from stepline.errors import SteplineError
 from stepline.findings.registry import RULES, find_rule
 from stepline.lab.sim.capture import write_capture
 from stepline.lab.sim.cases import Case, cases
 from stepline.score.scores import Answer, Scores, Share, score
+from stepline.tasks.diagnose import diagnose
+from stepline.tasks.setup import SetupRequest
 
 EVIDENCE: dict[str, tuple[str, ...]] = {
     "all": ("server.log", "server_info.json", "metrics.txt", "sweep.json", "gpm.csv", "trace"),
@@ -137,8 +137,8 @@ def _answer(
     confirmed: frozenset[str] = frozenset()
     error, said = None, None
     try:
-        known = defaults(gpu=case.gpu, tp=case.tp, quiet=True)
-        found = diagnose_paths(list(paths), known).findings
+        known = SetupRequest(gpu=case.gpu, tp=case.tp)
+        found = diagnose(paths, known).findings
         findings = tuple(each.name for each in found)
         confirmed = frozenset(each.name for each in found if each.status == "confirmed")
         gain, cost = (found[0].gain, found[0].recoverable_tok_s) if found else (None, None)

@@ -28,9 +28,9 @@ from isal import igzip
 STEPLINE = """
 import sys
 from pathlib import Path
-from stepline.cli.trace import summarise_paths
+from stepline.tasks.traces import TraceRequest, summarise
 if __name__ == "__main__":
-    summary = summarise_paths([Path(name) for name in sys.argv[1:]])
+    summary = summarise(TraceRequest(paths=tuple(Path(name) for name in sys.argv[1:])))
     print(summary.ranks[0].gpu_events, len(summary.ranks[0].steps))
 """
 HTA = """

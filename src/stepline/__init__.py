@@ -1,9 +1,11 @@
 """stepline finds why an LLM server decodes slower than its hardware allows, and proves it.
 
 import stepline
-run = stepline.read(["capture/"])
-answer = stepline.diagnose(run, gpu="h200")
+evidence = stepline.read("capture/")
+answer = stepline.diagnose(evidence, gpu="h200")
 print(answer.verdict, [finding.code for finding in answer.findings])
+
+Every function is one call into `stepline.tasks`, as the command of its name is: the answers are the same.
 """
 
 from collections.abc import Iterable
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from stepline.evidence.run import Run
     from stepline.findings.diagnosis import Diagnosis
     from stepline.model.roofline.decode_floor import Floor
+    from stepline.tasks.picture import Evidence
 
 __all__ = ["__version__", "diagnose", "read", "record", "roofline"]
 
@@ -23,16 +26,16 @@ __all__ = ["__version__", "diagnose", "read", "record", "roofline"]
 # Everything else is imported when called: `import stepline` and `stepline --help` stay quick.
 
 
-def read(paths: Iterable[str | Path]) -> "Run":
-    """Read files and folders of evidence, recognised by content.
+def read(paths: str | Path | Iterable[str | Path]) -> "Evidence":
+    """Read a file or folder of evidence, or several of one server, recognised by content; traces are condensed.
 
     Raises:
         stepline.errors.UsageError: a path does not exist.
         stepline.errors.UnreadableEvidence: nothing could be read.
     """
-    from stepline.sources.read import read as read_paths  # noqa: PLC0415
+    from stepline.tasks import picture  # noqa: PLC0415
 
-    return read_paths(paths)
+    return picture.read(paths)
 
 
 def record(
@@ -44,7 +47,7 @@ def record(
     headers: Iterable[str] = (),
     load: bool | None = None,
     profile: bool | None = None,
-) -> "Run":
+) -> "Evidence":
     """Record a running server into `folder`, as `stepline record` does, and read it.
 
     Args:
@@ -68,19 +71,48 @@ def record(
 
 
 def diagnose(
-    run: "Run",
+    evidence: "Evidence | Run | str | Path | Iterable[str | Path]",
     *,
     model: str | None = None,
     gpu: str | None = None,
     tp: int | None = None,
+    ep: int | None = None,
+    dp: int | None = None,
+    pp: int | None = None,
     context_length: int | None = None,
+    calibration: str | Path | None = None,
 ) -> "Diagnosis":
-    """Diagnose a run; the settings are used only where the evidence does not say."""
-    from stepline.findings.diagnose import diagnose as diagnose_picture  # noqa: PLC0415
-    from stepline.model.picture.assess import assess  # noqa: PLC0415
-    from stepline.model.picture.picture import Setup  # noqa: PLC0415
+    """Diagnose what `read` gave, a saved run, or paths; the settings are used only where the evidence does not say.
 
-    return diagnose_picture(assess(run, Setup(model=model, gpu=gpu, tp=tp, context_length=context_length)))
+    Args:
+        evidence: what `read` or `record` returned, a `Run`, or what `read` takes.
+        model: a config.json, a model folder, or the name of a bundled model.
+        gpu: as drivers or people call it, `h200`.
+        tp: tensor-parallel size.
+        ep: expert-parallel size.
+        dp: data-parallel size.
+        pp: pipeline-parallel size.
+        context_length: configured longest context in tokens. Which kernels follow it is decided while a trace is
+            read, so evidence with a trace and without this setting is read again.
+        calibration: what `stepline lab calibrate` wrote; None takes the one kept for this machine, if there.
+
+    Raises:
+        stepline.errors.SteplineError: a setting cannot be right, or nothing could be read.
+    """
+    from stepline.tasks.diagnose import diagnose as answer  # noqa: PLC0415
+    from stepline.tasks.setup import SetupRequest  # noqa: PLC0415
+
+    setup = SetupRequest(
+        model=model,
+        gpu=gpu,
+        tp=tp,
+        ep=ep,
+        dp=dp,
+        pp=pp,
+        context_length=context_length,
+        calibration=None if calibration is None else str(calibration),
+    )
+    return answer(evidence, setup)
 
 
 def roofline(

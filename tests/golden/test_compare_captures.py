@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from stepline.cli.diagnose import picture_of
-from stepline.cli.live_arguments import defaults
 from stepline.errors import UsageError
 from stepline.findings.compare import compare
 from stepline.findings.ledger import ledger
@@ -17,6 +15,8 @@ from stepline.model.change.throughput_pairs import rate_pairs
 from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Picture, Setup
 from stepline.sources.read import read
+from stepline.tasks.picture import picture_of
+from stepline.tasks.setup import SetupRequest
 from tests.schemas import follow_schema
 
 DATA = Path(__file__).parents[1] / "data"
@@ -144,7 +144,7 @@ def founding(tmp_path_factory):
         side = tmp_path_factory.mktemp(name)
         for file in (*folder.iterdir(), DATA / "traces" / f"{name}.json.gz"):
             (side / file.name).symlink_to(file)
-        sides.append(picture_of([str(side)], defaults(gpu="h200", quiet=True)))
+        sides.append(picture_of(side, SetupRequest(gpu="h200")))
     return sides
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from stepline.cli.trace import summarise_paths
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.findings.outcome import Clear, Fired
@@ -14,6 +13,7 @@ from stepline.findings.registry import find_rule
 from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Picture, Setup
 from stepline.sources.read import read, trace_files
+from stepline.tasks.traces import TraceRequest, summarise
 
 FOLDER = Path(__file__).parents[1] / "data" / "h200-torch"
 TRUTH = {
@@ -41,7 +41,7 @@ TWINS = {
 @cache
 def picture(name: str, ranks: int = 2) -> Picture:
     files = [path for path in sorted((FOLDER / name).iterdir()) if f"TP-{ranks}" not in path.name]
-    trace = summarise_paths(trace_files(files))
+    trace = summarise(TraceRequest(paths=tuple(trace_files(files))))
     size = len(list((FOLDER / name).glob("*.trace.json.gz")))
     return assess(msgspec.structs.replace(read(files), trace=trace), Setup(gpu="h200", tp=size))
 
@@ -83,7 +83,9 @@ def test_the_traces_are_sound(name):
 @pytest.mark.shared
 def test_a_trace_of_prefill_alone_proves_nothing_about_decode(shared):
     path = shared / "data/public-traces/tracelens/sglang_prefilldecode"
-    run = msgspec.structs.replace(read([path]), trace=summarise_paths(trace_files([path])))
+    run = msgspec.structs.replace(
+        read([path]), trace=summarise(TraceRequest(paths=tuple(trace_files([path]))))
+    )
     answer = find_rule("L105").check(assess(run, Setup()))
     assert isinstance(answer, Fired)
     assert answer.status == "confirmed"
@@ -94,7 +96,9 @@ def test_a_trace_of_prefill_alone_proves_nothing_about_decode(shared):
 def test_engine_captures_with_traces_show_none_of_these_causes(shared, name):
     path = shared / "data/h200-sglang" / name
     run = read([path])
-    trace = summarise_paths(trace_files([path]), context_tokens=run.server.context_length.value)
+    trace = summarise(
+        TraceRequest(paths=tuple(trace_files([path])), context_length=run.server.context_length.value)
+    )
     found = assess(msgspec.structs.replace(run, trace=trace), Setup(gpu="h200"))
     for code in ("L105", "K404", "K405", "K407", "C501", "C502"):
         assert isinstance(find_rule(code).check(found), Clear), code

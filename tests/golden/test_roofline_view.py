@@ -8,11 +8,11 @@ from tempfile import TemporaryDirectory
 import msgspec
 import pytest
 
-from stepline.cli.diagnose import diagnose_paths
-from stepline.cli.live_arguments import defaults
 from stepline.findings.diagnosis import Diagnosis
 from stepline.report.html import page
 from stepline.report.roofline_chart import roofline_chart
+from stepline.tasks.diagnose import diagnose
+from stepline.tasks.setup import SetupRequest
 from tests.captures import DATA, RECORDED
 
 H200_BYTE_S, H200_BF16 = 4.8e12, 9.89e14
@@ -28,7 +28,7 @@ def diagnosis(name: str) -> Diagnosis:
     with TemporaryDirectory() as folder:
         for file in (*FOLDERS[name].iterdir(), DATA / "traces" / f"{name}.json.gz"):
             shutil.copy(file, folder)
-        return diagnose_paths([folder], defaults(gpu="h200", quiet=True))
+        return diagnose([folder], SetupRequest(gpu="h200"))
 
 
 def points(name: str) -> dict:
@@ -99,14 +99,14 @@ def test_without_products_or_peaks_there_is_no_chart():
 
 
 def test_without_a_trace_the_step_alone_stands_under_the_roof():
-    told = diagnose_paths([str(RECORDED / "batch-cap")], defaults(gpu="h200", quiet=True))
+    told = diagnose(RECORDED / "batch-cap", SetupRequest(gpu="h200"))
     assert [point.kind for point in told.roofline.points] == ["step"]
     assert told.roofline.running == told.step.running
-    assert diagnose_paths([str(RECORDED / "batch-cap")], defaults(gpu=None, quiet=True)).roofline is None
+    assert diagnose(RECORDED / "batch-cap").roofline is None
 
 
 def test_collectives_have_the_latency_of_their_all_reduces_as_floor_and_no_place_on_the_chart():
-    told = diagnose_paths([str(DATA / "h200-live" / "tp2_nop2p")], defaults(quiet=True))
+    told = diagnose(DATA / "h200-live" / "tp2_nop2p")
     found = {point.name: point for point in told.roofline.points}
     slow = found["communication"]
     assert slow.ms / slow.floor_ms > 50

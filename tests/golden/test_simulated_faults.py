@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 import stepline
-from stepline.cli.diagnose import diagnose_paths
-from stepline.cli.live_arguments import defaults
 from stepline.evidence.run import Run
 from stepline.findings.diagnosis import Diagnosis
 from stepline.lab.sim.capture import write_capture
 from stepline.lab.sim.cases import Case, cases
 from stepline.lab.sim.faults import FAULTS
+from stepline.tasks.diagnose import diagnose
+from stepline.tasks.setup import SetupRequest
 from tests.schemas import follow_schema
 
 SEED = 20260101
@@ -77,9 +77,9 @@ def diagnosed(one: Case, out: Path) -> tuple[Run, Diagnosis]:
     write_capture(one, out)
     label = tomllib.loads((out / one.name / "case.toml").read_text())
     files = [str(out / one.name / name) for name in label["data"]["files"]]
-    told = diagnose_paths(files, defaults(gpu=one.gpu, tp=one.tp, quiet=True))
+    told = diagnose(files, SetupRequest(gpu=one.gpu, tp=one.tp))
     follow_schema(told)
-    return stepline.read(files), told
+    return stepline.read(files).runs[0], told
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def sampled(which, tmp_path):
                 process.wait(4.0)
         finally:
             process.kill()
-    samples = stepline.read([tmp_path / "gpm.csv"]).gpu_samples
+    samples = stepline.read(tmp_path / "gpm.csv").runs[0].gpu_samples
     assert len(samples) >= 5
 
     def middle(name):

@@ -4,8 +4,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from stepline.cli.diagnose import add_setup_arguments, check, picture_of
+from stepline.cli.progress import Progress
 from stepline.cli.results import add_result_arguments, check_one_stdout, deliver_result
+from stepline.cli.setup_arguments import add_setup_arguments, setup_request
 from stepline.errors import UsageError
 from stepline.findings.compare import compare
 from stepline.findings.comparison import Comparison
@@ -13,6 +14,8 @@ from stepline.model.picture.picture import Picture
 from stepline.report.comparison_md import to_markdown
 from stepline.report.comparison_terminal import draw
 from stepline.sources.address import is_url
+from stepline.tasks.picture import picture_of
+from stepline.tasks.setup import check
 
 EXIT_CODES = {"better": 0, "same": 0, "worse": 1, "inconclusive": 3}
 
@@ -54,7 +57,7 @@ def compare_paths(args: argparse.Namespace) -> Comparison:
     """
     if not 0 < args.effect <= 50:
         raise UsageError(f"--effect {args.effect:g}: give a percentage above 0 and up to 50")
-    check(args)
+    check(setup_request(args))
     before, after = _sides(args)
     for path in (*before, *after):
         if is_url(path):
@@ -92,4 +95,4 @@ def runs_in(path: str) -> list[str]:
 
 
 def _pictures(paths: Sequence[str], args: argparse.Namespace) -> list[Picture]:
-    return [picture_of([path], args) for path in paths]
+    return [picture_of([path], setup_request(args), Progress(quiet=args.quiet)) for path in paths]

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
-from stepline.cli.diagnose import diagnose_paths
 from stepline.cli.live import diagnose_server
 from stepline.cli.live_arguments import defaults
 from stepline.cli.output import add_output_arguments, deliver
+from stepline.cli.progress import Progress
 from stepline.errors import UsageError
+from stepline.tasks.diagnose import diagnose
+from stepline.tasks.setup import SetupRequest
 
 LIVE = "live"
 RECORDED = {
@@ -55,7 +57,7 @@ def _recorded(args: argparse.Namespace) -> int:
         print(
             f"Recorded from a real server: {RECORDED[args.case]}.\n$ stepline diagnose {args.case} --gpu {GPU}\n"
         )
-    return deliver(diagnose_paths([str(folder)], defaults(gpu=GPU, quiet=args.quiet)), args)
+    return deliver(diagnose([folder], SetupRequest(gpu=GPU), Progress(quiet=args.quiet)), args)
 
 
 def _live(args: argparse.Namespace) -> int:

@@ -8,9 +8,7 @@ import msgspec
 from stepline import units
 from stepline.errors import Inconclusive, UsageError
 from stepline.model.measure.law import NoLaw
-from stepline.model.picture.assess import assess
-from stepline.model.picture.picture import Setup
-from stepline.sources.read import read
+from stepline.tasks.picture import picture_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
         UsageError: when `--predict` holds anything but batches.
     """
     wanted = _batches(args.predict)
-    law = assess(read([args.table]), Setup()).law
+    law = picture_of(args.table).law
     if isinstance(law, NoLaw):
         raise Inconclusive(f"no law: {law.reason}; needs {law.needs}")
     predictions = [(running, law.step_ms(running), law.step_interval(running)) for running in wanted]

@@ -3,14 +3,17 @@
 import argparse
 from pathlib import Path
 
-from stepline.cli.diagnose import add_setup_arguments, check, picture_of
+from stepline.cli.progress import Progress
 from stepline.cli.results import add_result_arguments, check_one_stdout, deliver_result
+from stepline.cli.setup_arguments import add_setup_arguments, setup_request
 from stepline.errors import UnreadableEvidence, UsageError
 from stepline.findings.history import History
 from stepline.findings.ledger import ledger
 from stepline.model.picture.picture import Picture
 from stepline.report.history_md import to_markdown
 from stepline.report.history_terminal import draw
+from stepline.tasks.picture import picture_of
+from stepline.tasks.setup import check
 
 INCONCLUSIVE = 3
 
@@ -40,7 +43,7 @@ def history_of(folder: str, args: argparse.Namespace) -> History:
         UsageError: when it is no folder.
         UnreadableEvidence: when nothing in it could be read.
     """
-    check(args)
+    check(setup_request(args))
     root = Path(folder)
     if not root.is_dir():
         raise UsageError(f"{folder}: no folder; give one whose folders are runs")
@@ -53,7 +56,7 @@ def history_of(folder: str, args: argparse.Namespace) -> History:
     passed: list[str] = []
     for name, paths in places:
         try:
-            runs.append((name, picture_of(paths, args)))
+            runs.append((name, picture_of(paths, setup_request(args), Progress(quiet=args.quiet))))
         except UnreadableEvidence as error:
             passed.append(f"{name}: {error}")
     if not runs:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from stepline.cli.calibration_file import SHOWN, make_folder, place
 from stepline.cli.files import check_writable, write_text
 from stepline.errors import UsageError
 from stepline.evidence.calibration import Calibration, Measured
 from stepline.lab.calibrate import calibrate
+from stepline.tasks.calibration_file import SHOWN, make_folder, place
 from stepline.version import __version__
 
 SECONDS = 50.0

@@ -6,15 +6,16 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from stepline.cli.by_hand import Recorded, by_hand
-from stepline.cli.diagnose import picture_of
 from stepline.cli.live_arguments import levels, seconds
-from stepline.cli.teller import Teller
+from stepline.cli.progress import Progress
+from stepline.cli.setup_arguments import setup_request
 from stepline.errors import Inconclusive, UnreadableEvidence, UsageError
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
@@ -30,6 +31,7 @@ from stepline.sources.live.session import Session
 from stepline.sources.live.traffic import Traffic, watch
 from stepline.sources.load.level import Address, LevelPlan, LevelResult
 from stepline.sources.surface import Found
+from stepline.tasks.picture import picture_of
 
 WATCH_S = 2.0
 """Long enough for two scrapes a second apart to show tokens being made."""
@@ -46,6 +48,9 @@ OVERTIME_S = 15.0
 """Beyond the budget, for a trace that is being written."""
 
 
+Tell = Callable[..., None]
+
+
 class Diagnosed(NamedTuple):
     """A live server's diagnosis, and how to prove its first finding by hand."""
 
@@ -59,7 +64,7 @@ def diagnose_server(url: str, args: argparse.Namespace) -> Diagnosed:
     folder = scratch or Path(args.save)
     try:
         recorded = record_server(url, folder, args)
-        picture = picture_of([str(folder)], args)
+        picture = picture_of([str(folder)], setup_request(args), Progress(quiet=args.quiet))
         found = diagnose(picture)
         return Diagnosed(found, by_hand(url, args, recorded, change_for(picture, found)))
     except KeyboardInterrupt:
@@ -85,7 +90,7 @@ def record_server(url: str, folder: Path, args: argparse.Namespace) -> Recorded:
     Raises:
         SteplineError: nobody answers, the command line cannot be right, or the folder cannot be written.
     """
-    tell = Teller(quiet=args.quiet)
+    tell = Progress(quiet=args.quiet).tell
     seconds(args.budget)
     levels(args.concurrency)
     address = parse(url, args.header)
@@ -96,7 +101,7 @@ def record_server(url: str, folder: Path, args: argparse.Namespace) -> Recorded:
         raise UsageError(f"{folder}: the recording cannot be written ({error.strerror})") from error
 
 
-def exporter(args: argparse.Namespace, tell: Teller) -> Address | None:
+def exporter(args: argparse.Namespace, tell: Tell) -> Address | None:
     """The DCGM exporter that the user named; one without GPU counters is said, and left out.
 
     Raises:
@@ -114,7 +119,7 @@ def exporter(args: argparse.Namespace, tell: Teller) -> Address | None:
     return None
 
 
-def _record(opened: Session, args: argparse.Namespace, tell: Teller) -> Recorded:
+def _record(opened: Session, args: argparse.Namespace, tell: Tell) -> Recorded:
     done: tuple[Experiment, ...] = ()
     with opened as session:
         _introduce(session, tell)
@@ -147,7 +152,7 @@ def _record(opened: Session, args: argparse.Namespace, tell: Teller) -> Recorded
     return Recorded(session.found, session.log, done)
 
 
-def _introduce(session: Session, tell: Teller) -> None:
+def _introduce(session: Session, tell: Tell) -> None:
     record = session.record
     engine = f"{record.engine or 'an OpenAI-compatible server'} {record.engine_version or ''}".strip()
     where = f" on {record.gpus[0]}" if record.gpus else ""
@@ -191,7 +196,7 @@ def limits_of(args: argparse.Namespace, found: Found, *, profile: bool) -> Limit
     )
 
 
-def _may_load(traffic: Traffic, args: argparse.Namespace, tell: Teller) -> bool:
+def _may_load(traffic: Traffic, args: argparse.Namespace, tell: Tell) -> bool:
     if args.load is not None:
         return bool(args.load)
     if traffic.others is not None:
@@ -205,9 +210,7 @@ def _may_load(traffic: Traffic, args: argparse.Namespace, tell: Teller) -> bool:
     return True
 
 
-def _drive(
-    session: Session, limits: Limits, args: argparse.Namespace, tell: Teller
-) -> tuple[Experiment, ...]:
+def _drive(session: Session, limits: Limits, args: argparse.Namespace, tell: Tell) -> tuple[Experiment, ...]:
     """One experiment after the other until the plan has enough or the budget is spent; those that were run."""
     planned = outline(limits)
     most = max(experiment.concurrency for experiment in planned)
@@ -257,7 +260,7 @@ def _drive(
                 return done
         done = (*done, step)
         try:
-            picture = picture_of([str(session.folder)], args)
+            picture = picture_of([str(session.folder)], setup_request(args), Progress(quiet=args.quiet))
         except UnreadableEvidence:
             continue  # nothing readable yet, such as a first level in which everything failed
         found = diagnose(picture)
@@ -270,7 +273,7 @@ def _cores() -> int:
 
 
 def warm_up(
-    session: Session, longest_s: float, tell: Teller, *, input_tokens: int = WARM_UP.input_tokens
+    session: Session, longest_s: float, tell: Tell, *, input_tokens: int = WARM_UP.input_tokens
 ) -> None:
     """Small requests until one is answered, or the time is over."""
     until = time.monotonic() + longest_s

@@ -4,11 +4,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from stepline.cli.diagnose import add_setup_arguments, check
 from stepline.cli.live import record_server, say_kept
 from stepline.cli.live_arguments import add_live_arguments
+from stepline.cli.setup_arguments import add_setup_arguments, setup_request
 from stepline.errors import UsageError
 from stepline.sources.address import is_url
+from stepline.tasks.setup import check
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     """Record; the folder is readable whenever this stops."""
     if not is_url(args.url):
         raise UsageError(f"{args.url}: give the URL of a server, for example http://localhost:30000")
-    check(args)
+    check(setup_request(args))
     folder = Path(args.output)
     try:
         record_server(args.url, folder, args)

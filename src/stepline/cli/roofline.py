@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from stepline.cli.calibration_file import add_calibration_argument, load
 from stepline.cli.files import write_text
+from stepline.cli.setup_arguments import add_calibration_argument
 from stepline.errors import UnknownFact, UnreadableEvidence, UsageError
 from stepline.evidence.calibration import Calibration
 from stepline.facts.calibrations import measured_gpu
@@ -21,6 +21,7 @@ from stepline.model.roofline.knee import knee_batch
 from stepline.model.roofline.kv_capacity import capacity_sequences, kv_bytes_per_token, weight_bytes_per_gpu
 from stepline.model.roofline.layout import Layout
 from stepline.model.roofline.typical import Typical, typical_step
+from stepline.tasks.calibration_file import load
 
 SCHEMA_VERSION = 1
 

@@ -8,13 +8,15 @@ from pathlib import Path
 import msgspec
 
 from stepline import units
-from stepline.cli.diagnose import picture_of
 from stepline.cli.live_arguments import defaults
+from stepline.cli.progress import Progress
+from stepline.cli.setup_arguments import setup_request
 from stepline.errors import SteplineError, UnknownFact, UsageError
 from stepline.facts.hardware import find_gpu
 from stepline.findings.diagnose import diagnose
 from stepline.score.case import Case, find_cases, load_case
 from stepline.score.scores import Answer, Scores, Share, score
+from stepline.tasks.picture import picture_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +74,11 @@ def answer_case(case: Case) -> Answer:
             tp=case.tp,
             context_length=case.context_length,
         )
-        picture = picture_of([str(case.folder / name) for name in case.files], setup)
+        picture = picture_of(
+            [str(case.folder / name) for name in case.files],
+            setup_request(setup),
+            Progress(quiet=setup.quiet),
+        )
         arms = bool(picture.run.levers)
         told = diagnose(picture)
         findings = tuple(finding.name for finding in told.findings)

@@ -4,15 +4,16 @@ import argparse
 import shlex
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from stepline.cli.by_hand import Recorded, flags_of
-from stepline.cli.diagnose import SETUP, picture_of
 from stepline.cli.live import exporter, plan_of, record_server, said, say_kept, warm_up
 from stepline.cli.live_arguments import seconds
 from stepline.cli.output import FAIL_ON, INCONCLUSIVE, deliver
-from stepline.cli.teller import Teller
+from stepline.cli.progress import Progress
+from stepline.cli.setup_arguments import setup_request
 from stepline.errors import Inconclusive, SteplineError, UsageError
 from stepline.findings.compare import compare
 from stepline.findings.diagnose import diagnose
@@ -28,11 +29,16 @@ from stepline.sources.http import Http
 from stepline.sources.live.log_copy import LogMark
 from stepline.sources.live.restart import SLOT, ServerCommand, ends_as_interrupt
 from stepline.sources.live.session import Session, claim, wait_idle
+from stepline.tasks.picture import picture_of
+from stepline.tasks.setup import SetupRequest
 
 BEFORE, AFTER = ("1-before", "4-before"), ("2-after", "3-after")
 DIAGNOSIS_SHARE = 0.5
 """Of the budget: the other half is for the three arms that are measured beside it."""
 WARM_UP_S = 30.0
+
+
+Tell = Callable[..., None]
 
 
 class Trial(NamedTuple):
@@ -55,7 +61,7 @@ def diagnose_and_try(url: str, args: argparse.Namespace) -> int:
     _check(args)
     root = Path(args.save)
     claim(root)
-    tell = Teller(quiet=args.quiet)
+    tell = Progress(quiet=args.quiet).tell
     with ends_as_interrupt():
         budget_s = seconds(args.budget)
         part = argparse.Namespace(**vars(args) | {"budget": f"{DIAGNOSIS_SHARE * budget_s:g}"})
@@ -66,7 +72,7 @@ def diagnose_and_try(url: str, args: argparse.Namespace) -> int:
             say_kept(root / BEFORE[0])
             raise
         left_s = budget_s - (time.monotonic() - began)
-        picture = picture_of([str(root / BEFORE[0])], args)
+        picture = picture_of([str(root / BEFORE[0])], setup_request(args), Progress(quiet=args.quiet))
         found = diagnose(picture)
         code = deliver(found, args)
         tried: str | None = args.tried
@@ -122,7 +128,7 @@ def _why_not(
     return None
 
 
-def _restart_in_turns(server: ServerCommand, trial: Trial, args: argparse.Namespace, tell: Teller) -> None:
+def _restart_in_turns(server: ServerCommand, trial: Trial, args: argparse.Namespace, tell: Tell) -> None:
     """B, B and A again. The server ends with its present flags, also after Ctrl-C and failures."""
     root, was = Path(args.save), trial.was
     driven = ", ".join(f"C = {step.concurrency}" for step in trial.levels)
@@ -157,7 +163,7 @@ def _restart_in_turns(server: ServerCommand, trial: Trial, args: argparse.Namesp
         raise
 
 
-def _measure(arm: Session, levels: tuple[Experiment, ...], args: argparse.Namespace, tell: Teller) -> None:
+def _measure(arm: Session, levels: tuple[Experiment, ...], args: argparse.Namespace, tell: Tell) -> None:
     with arm as session:
         warm_up(session, WARM_UP_S, tell)
         for number, step in enumerate(levels):
@@ -166,7 +172,7 @@ def _measure(arm: Session, levels: tuple[Experiment, ...], args: argparse.Namesp
             tell(said(session.level(plan_of(step, number, args), step.decides)))
 
 
-def _judge(root: Path, args: argparse.Namespace, tell: Teller) -> None:
+def _judge(root: Path, args: argparse.Namespace, tell: Tell) -> None:
     """The verdict to stdout, or to stderr where that carries the diagnosis as JSON."""
     before, after = (_pictures(root, names, args) for names in (BEFORE, AFTER))
     for knob in changed_knobs(*(diagnose(picture).target for picture in before)):
@@ -181,10 +187,10 @@ def _judge(root: Path, args: argparse.Namespace, tell: Teller) -> None:
 
 
 def _pictures(root: Path, names: tuple[str, str], args: argparse.Namespace) -> list[Picture]:
-    return [picture_of([str(root / name)], args) for name in names]
+    return [picture_of([str(root / name)], setup_request(args), Progress(quiet=args.quiet)) for name in names]
 
 
-def _say_commands(root: Path, args: argparse.Namespace, tell: Teller) -> None:
+def _say_commands(root: Path, args: argparse.Namespace, tell: Tell) -> None:
     """The arms that there are, and how to compare them again."""
     before, after = (
         [shlex.quote(str(root / name)) for name in names if (root / name / CLIENT_FILE).is_file()]
@@ -193,7 +199,7 @@ def _say_commands(root: Path, args: argparse.Namespace, tell: Teller) -> None:
     if after:
         setup = " ".join(
             f"--{name.replace('_', '-')} {shlex.quote(str(value))}"
-            for name in SETUP
+            for name in SetupRequest.__struct_fields__
             if (value := getattr(args, name)) is not None
         )
         again = f"stepline compare --before {' '.join(before)} --after {' '.join(after)} {setup}".rstrip()

@@ -5,9 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from stepline.cli import calibration_file, roofline
+from stepline.cli import roofline
 from stepline.cli.main import main
 from stepline.errors import UnreadableEvidence, UsageError
+from stepline.tasks import calibration_file
 from tests.unit.cli.test_roofline_png import arguments
 from tests.unit.model.roofline.calibrations import calibration
 

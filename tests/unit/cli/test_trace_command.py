@@ -5,6 +5,8 @@ import pytest
 
 from stepline.cli import trace
 from stepline.errors import Inconclusive, UnreadableEvidence, UsageError
+from stepline.tasks import traces
+from stepline.tasks.traces import TraceRequest
 from tests.unit.trace_writer import TraceWriter, decode_trace
 
 
@@ -43,10 +45,11 @@ def test_ranks_of_a_folder_are_compared(tmp_path, capsys):
 
 def test_processes_give_the_same_summary(tmp_path, monkeypatch):
     paths = [decode_trace(rank=rank).save(tmp_path / f"TP-{rank}.json.gz") for rank in range(2)]
-    alone = trace.summarise_paths(paths)
-    monkeypatch.setattr(trace, "_PARALLEL_FROM_BYTES", 0)
-    monkeypatch.setattr(trace.os, "cpu_count", lambda: 2)
-    assert trace.summarise_paths(paths) == alone
+    request = TraceRequest(paths=tuple(paths))
+    alone = traces.summarise(request)
+    monkeypatch.setattr(traces, "PARALLEL_FROM_BYTES", 0)
+    monkeypatch.setattr(traces.os, "cpu_count", lambda: 2)
+    assert traces.summarise(request) == alone
 
 
 @pytest.mark.parametrize("options", [("--context-length", "0"), ("--step-ms", "-1")])

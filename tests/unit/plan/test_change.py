@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from stepline.cli.by_hand import Recorded, by_hand, flags_of
-from stepline.cli.diagnose import picture_of
 from stepline.cli.live_arguments import defaults
 from stepline.findings.diagnose import diagnose
 from stepline.plan.change import Change, arm_levels, change_for
@@ -13,6 +12,7 @@ from stepline.plan.experiment import Experiment
 from stepline.sources.engines.sglang.surface import FLAGS
 from stepline.sources.openai_dialect import Completions
 from stepline.sources.surface import Found
+from stepline.tasks.picture import picture_of
 
 LIVE = Path(__file__).parents[2] / "data" / "h200-live"
 FOUND = Found(
@@ -33,7 +33,7 @@ FOUND = Found(
     ],
 )
 def test_the_first_finding_with_a_flag_is_tried(recording: str, change: Change | None) -> None:
-    picture = picture_of([str(LIVE / recording)], defaults(quiet=True))
+    picture = picture_of(LIVE / recording)
     assert change_for(picture, diagnose(picture)) == change
 
 

@@ -1,6 +1,6 @@
 import msgspec
 
-from stepline.cli.diagnose import diagnose
+from stepline.findings.diagnose import diagnose
 from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Setup
 from stepline.report.bounded import ITEMS, TEXT, bounded

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from stepline.cli import lab_calibrate
-from stepline.cli.calibration_file import load
 from stepline.errors import UsageError
 from stepline.evidence.calibration import Calibration, Conditions, Machine, Measured
 from stepline.lab.calibrate import run
 from stepline.lab.calibrate.allreduce import all_reduce
 from stepline.lab.calibrate.clock import Timed
 from stepline.lab.calibrate.plan import Body, Plan
+from stepline.tasks.calibration_file import load
 
 
 class Clock:

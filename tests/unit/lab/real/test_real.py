@@ -94,10 +94,10 @@ def test_a_run_keeps_what_finished_and_goes_on_after_a_failure(matrix_file: Path
         "capped",
         "shared-prefix",
     ]
-    capped = stepline.read([out / "capped"])
+    capped = stepline.read(out / "capped").runs[0]
     assert max(report.running or 0 for report in capped.decodes) == 4
     assert [level.concurrency for level in capped.levels] == [12]
-    shared = stepline.read([out / "shared-prefix"])
+    shared = stepline.read(out / "shared-prefix").runs[0]
     assert [level.concurrency for level in shared.levels] == [2]
     texts = [path.read_text() for path in (out / "capped").iterdir() if path.suffix != ".gz"]
     assert not any("stepline-lab-" in text for text in texts)
@@ -109,7 +109,7 @@ def test_a_run_keeps_what_finished_and_goes_on_after_a_failure(matrix_file: Path
     )
     assert 3 < truth["recording_s"] < 60
     assert "traffic" not in truth
-    crowded = stepline.read([out / "beside"])
+    crowded = stepline.read(out / "beside").runs[0]
     assert max(report.running or 0 for report in crowded.decodes) > 2  # streams of the load alone
     assert tomllib.loads((out / "beside" / "truth.toml").read_text())["traffic"]["input_tokens"] == 300
     last = (tmp_path / "seen").read_text()

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import pytest
 
 import stepline
-from stepline.cli.trace import summarise_paths
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
 from stepline.lab.sim.faults import find_fault
@@ -19,6 +18,7 @@ from stepline.lab.sim.world import Work
 from stepline.sources.engines.sglang.dialect import NativeGenerate
 from stepline.sources.load.drive import run_level
 from stepline.sources.load.level import Address, LevelPlan, LevelResult
+from stepline.tasks.traces import TraceRequest, summarise
 from tests.unit.lab.sim import http
 
 MODEL = "llama-3.1-8b"
@@ -53,7 +53,7 @@ async def drive(fault: str, log: Path, levels: tuple[int, ...], speed: float = 4
 def test_a_served_cap_shows_in_log_metrics_and_settings_and_loses_no_token(tmp_path: Path) -> None:
     results = asyncio.run(drive("S201:3", tmp_path / "server.log", (2, 12)))
     assert all(result.level.failed == 0 and result.level.requests for result in results)
-    run = stepline.read([tmp_path])
+    run = stepline.read([tmp_path]).runs[0]
     assert not run.doubts
     assert all(file.damaged == 0 and file.kind for file in run.files)
     assert run.server.max_running is not None
@@ -66,8 +66,8 @@ def test_a_served_cap_shows_in_log_metrics_and_settings_and_loses_no_token(tmp_p
 
 def test_the_log_tells_every_setting_that_the_information_route_tells(tmp_path: Path) -> None:
     asyncio.run(drive("H303:1", tmp_path / "server.log", (1,)))
-    from_log = stepline.read([tmp_path / "server.log"]).server
-    from_route = stepline.read([tmp_path / "server_info.txt"]).server
+    from_log = stepline.read(tmp_path / "server.log").runs[0].server
+    from_route = stepline.read(tmp_path / "server_info.txt").runs[0].server
     for name in (
         "model",
         "max_running",
@@ -203,7 +203,7 @@ def test_a_profile_is_written_for_every_rank_and_reads_as_the_steps_were(tmp_pat
     assert len(list(open_ended.iterdir())) == 2
     names = sorted(path.name.split("-", 1)[1] for path in bounded.iterdir())
     assert names == ["TP-0.trace.json.gz", "TP-1.trace.json.gz"]
-    summary = summarise_paths(sorted(bounded.iterdir()), context_tokens=None, gpu="h200", quiet=True)
+    summary = summarise(TraceRequest(paths=tuple(bounded.iterdir()), gpu="h200"))
     group = summary.group()
     assert group is not None
     assert (group.batch, group.steps) == (4, 5)

@@ -1,6 +1,5 @@
 """Where a calibration of this machine is kept, and reading one."""
 
-import argparse
 import os
 from pathlib import Path
 
@@ -10,15 +9,6 @@ from stepline.errors import UnreadableEvidence, UsageError
 from stepline.evidence.calibration import SCHEMA_VERSION, Calibration
 
 SHOWN = "~/.config/stepline/calibration.json"
-
-
-def add_calibration_argument(parser: argparse.ArgumentParser) -> None:
-    """The option that names a calibration."""
-    parser.add_argument(
-        "--calibration",
-        metavar="FILE",
-        help=f"what `stepline lab calibrate` measured, for the typical step (default: {SHOWN}, if there)",
-    )
 
 
 def place() -> Path:

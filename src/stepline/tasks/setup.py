@@ -1,0 +1,59 @@
+"""What a user may say about the server where the evidence does not say it."""
+
+from pathlib import Path
+
+import msgspec
+
+from stepline.errors import UsageError
+from stepline.facts.catalogue import find_model
+from stepline.facts.hardware import find_gpu
+from stepline.model.picture.picture import Setup
+from stepline.tasks.calibration_file import load
+
+SIZES = ("tp", "ep", "dp", "pp", "context_length")
+
+
+class SetupRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Each is used only where the evidence does not already say it; None leaves it open."""
+
+    model: str | None = None
+    """A config.json, a model folder, or the name of a bundled model."""
+    gpu: str | None = None
+    """As drivers or people call it, `h200`."""
+    tp: int | None = None
+    ep: int | None = None
+    dp: int | None = None
+    pp: int | None = None
+    context_length: int | None = None
+    """Configured longest context in tokens."""
+    calibration: str | None = None
+    """File that `stepline lab calibrate` wrote; None takes the one kept for this machine, if there."""
+
+
+UNTOLD = SetupRequest()
+
+
+def check(request: SetupRequest) -> None:
+    """Refuse a setup that cannot be right before anything is read.
+
+    Raises:
+        UnknownFact: when no data file knows the GPU or model.
+        UsageError: when a size is not above zero.
+    """
+    if request.gpu is not None:
+        find_gpu(request.gpu)
+    if request.model is not None and not Path(request.model).exists():
+        find_model(request.model)
+    for name in SIZES:
+        size = getattr(request, name)
+        if size is not None and size < 1:
+            raise UsageError(f"--{name.replace('_', '-')} {size}: give a number above zero")
+
+
+def setup_of(request: SetupRequest) -> Setup:
+    """The setup that the model works with, with the calibration read.
+
+    Raises:
+        UnreadableEvidence: the calibration is not there or no calibration.
+    """
+    return Setup(**msgspec.structs.asdict(request) | {"calibration": load(request.calibration)})
