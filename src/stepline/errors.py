@@ -10,6 +10,8 @@ A message is one sentence that names the file, line or field and the way out. `c
 `SteplineError` once, prints the message and leaves with `exit_code`.
 """
 
+from pathlib import Path
+
 
 class SteplineError(Exception):
     """Base of all errors meant for a reader; `exit_code` is what the command leaves with."""
@@ -33,3 +35,11 @@ class Inconclusive(SteplineError):
     """Something was read, but too little for any verdict."""
 
     exit_code = 3
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a recording that had measured something: `folder` keeps it, and can be diagnosed."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"what was recorded is kept; next: stepline diagnose {folder}")
+        self.folder = folder

@@ -60,3 +60,12 @@ def test_engine_names_of_metrics_and_fields_stay_in_engines():
 def test_no_file_is_larger_than_one_purpose():
     sizes = {path: len(path.read_text().splitlines()) for path in (ROOT / "src" / "stepline").rglob("*.py")}
     assert [str(path) for path, lines in sizes.items() if lines > 500] == []
+
+
+def test_only_the_command_line_mentions_argparse():
+    """A task takes a request, so that every door can make one."""
+    source = ROOT / "src" / "stepline"
+    known = {
+        path.relative_to(source).parts[0] for path in source.rglob("*.py") if "argparse" in path.read_text()
+    }
+    assert known == {"cli"}

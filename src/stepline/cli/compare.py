@@ -1,22 +1,16 @@
 """`stepline compare BEFORE AFTER`: the verdict on a change, with its interval."""
 
 import argparse
-from collections.abc import Sequence
-from pathlib import Path
 
 from stepline.cli.progress import Progress
 from stepline.cli.results import add_result_arguments, check_one_stdout, deliver_result
 from stepline.cli.setup_arguments import add_setup_arguments, setup_request
 from stepline.errors import UsageError
-from stepline.findings.compare import compare
-from stepline.findings.comparison import Comparison
-from stepline.model.picture.picture import Picture
 from stepline.report.comparison_md import to_markdown
 from stepline.report.comparison_terminal import draw
-from stepline.sources.address import is_url
-from stepline.tasks.picture import picture_of
-from stepline.tasks.setup import check
+from stepline.tasks.compare import CompareRequest, compare_runs
 
+USUAL = CompareRequest(before=(), after=())
 EXIT_CODES = {"better": 0, "same": 0, "worse": 1, "inconclusive": 3}
 
 
@@ -33,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--effect",
         type=float,
-        default=3.0,
+        default=USUAL.effect_percent,
         metavar="PERCENT",
-        help="change that counts as none, and that repeats are asked for to see (default 3)",
+        help="change that counts as none, and that repeats are asked for to see (default %(default)g)",
     )
     add_setup_arguments(parser)
     add_result_arguments(parser, as_json="the comparison", as_markdown="Markdown for a pull request")
@@ -44,31 +38,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compare, report and choose the exit code: 0 better or same, 1 worse, 3 inconclusive."""
     check_one_stdout(args)
-    result = compare_paths(args)
+    before, after = _sides(args)
+    request = CompareRequest(
+        before=before, after=after, effect_percent=args.effect, setup=setup_request(args)
+    )
+    result = compare_runs(request, Progress(quiet=args.quiet))
     deliver_result(result, args, to_markdown, draw)
     return EXIT_CODES[result.verdict]
 
 
-def compare_paths(args: argparse.Namespace) -> Comparison:
-    """The comparison that a command line asks for.
-
-    Raises:
-        UsageError: when the command line does not name two sides, or `--effect` is no share of change.
-    """
-    if not 0 < args.effect <= 50:
-        raise UsageError(f"--effect {args.effect:g}: give a percentage above 0 and up to 50")
-    check(setup_request(args))
-    before, after = _sides(args)
-    for path in (*before, *after):
-        if is_url(path):
-            raise UsageError(f"{path}: compare reads recordings; make one with stepline record {path} -o DIR")
-    both = {Path(path).resolve() for path in before} & {Path(path).resolve() for path in after}
-    if both:
-        raise UsageError(f"{min(both)}: is on both sides; give two recordings")
-    return compare(_pictures(before, args), _pictures(after, args), args.effect / 100)
-
-
-def _sides(args: argparse.Namespace) -> tuple[list[str], list[str]]:
+def _sides(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if args.sides and (args.before or args.after):
         raise UsageError("give BEFORE AFTER, or --before and --after, not both")
     before, after = args.before, args.after
@@ -80,19 +59,4 @@ def _sides(args: argparse.Namespace) -> tuple[list[str], list[str]]:
         before, after = args.sides[:1], args.sides[1:]
     if not before or not after:
         raise UsageError("two sides are needed: stepline compare BEFORE AFTER")
-    return [run for path in before for run in runs_in(path)], [run for path in after for run in runs_in(path)]
-
-
-def runs_in(path: str) -> list[str]:
-    """The runs of a path: its folders where it holds nothing but folders, in order of name, else the path itself."""
-    root = Path(path)
-    inside = (
-        sorted(child for child in root.iterdir() if not child.name.startswith(".")) if root.is_dir() else []
-    )
-    if inside and all(child.is_dir() for child in inside):
-        return [str(child) for child in inside]
-    return [path]
-
-
-def _pictures(paths: Sequence[str], args: argparse.Namespace) -> list[Picture]:
-    return [picture_of([path], setup_request(args), Progress(quiet=args.quiet)) for path in paths]
+    return tuple(before), tuple(after)

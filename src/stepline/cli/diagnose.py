@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from stepline.cli.live_arguments import add_live_arguments, add_restart_arguments
+from stepline.cli.live_arguments import add_live_arguments, add_restart_arguments, live_request
 from stepline.cli.output import add_output_arguments, check_output, deliver
 from stepline.cli.progress import Progress
 from stepline.cli.setup_arguments import add_setup_arguments, setup_request
@@ -33,24 +33,24 @@ def run(args: argparse.Namespace) -> int:
     for target in args.targets:
         if lacks_scheme(target) and not Path(target).exists():
             raise UsageError(f"{target}: no such file; for a server give http://{target}")
-    if any(is_url(target) for target in args.targets):
-        if len(args.targets) > 1:
-            raise UsageError(
-                "give one server's URL alone; recorded evidence of it is found or given with --log"
-            )
-        check(setup_request(args))
-        check_output(args)
-        # Load and HTTP, only for a live server.
+    setup, progress = setup_request(args), Progress(quiet=args.quiet)
+    if not any(is_url(target) for target in args.targets):
         if args.restart is not None:
-            from stepline.cli.trial import diagnose_and_try  # noqa: PLC0415
-
-            return diagnose_and_try(args.targets[0], args)
-        from stepline.cli.live import diagnose_server  # noqa: PLC0415
-
-        answer = diagnose_server(args.targets[0], args)
-        code = deliver(answer.diagnosis, args)
-        Progress(quiet=args.quiet).tell(*answer.next_steps)
-        return code
+            raise UsageError("--restart: only a running server can be restarted; give its URL")
+        return deliver(diagnose(args.targets, setup, progress), args)
+    if len(args.targets) > 1:
+        raise UsageError("give one server's URL alone; recorded evidence of it is found or given with --log")
+    check(setup)
+    check_output(args)
+    # Load and HTTP, only for a live server.
     if args.restart is not None:
-        raise UsageError("--restart: only a running server can be restarted; give its URL")
-    return deliver(diagnose(args.targets, setup_request(args), Progress(quiet=args.quiet)), args)
+        from stepline.cli.trial import run as run_trial  # noqa: PLC0415
+
+        return run_trial(args.targets[0], args, setup, progress)
+    from stepline.tasks.diagnose_live import diagnose_server  # noqa: PLC0415
+
+    save = Path(args.save) if args.save else None
+    answer = diagnose_server(args.targets[0], live_request(args, setup), progress, save=save)
+    code = deliver(answer.diagnosis, args)
+    progress.tell(*answer.next_steps)
+    return code

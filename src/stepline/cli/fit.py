@@ -6,9 +6,8 @@ import sys
 import msgspec
 
 from stepline import units
-from stepline.errors import Inconclusive, UsageError
-from stepline.model.measure.law import NoLaw
-from stepline.tasks.picture import picture_of
+from stepline.errors import UsageError
+from stepline.tasks.fit import fit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,27 +26,11 @@ def run(args: argparse.Namespace) -> int:
         Inconclusive: when the points give no law.
         UsageError: when `--predict` holds anything but batches.
     """
-    wanted = _batches(args.predict)
-    law = picture_of(args.table).law
-    if isinstance(law, NoLaw):
-        raise Inconclusive(f"no law: {law.reason}; needs {law.needs}")
-    predictions = [(running, law.step_ms(running), law.step_interval(running)) for running in wanted]
+    fitted = fit(args.table, _batches(args.predict))
     if args.json:
-        document = {
-            "law": msgspec.to_builtins(law),
-            "ceiling_tok_s": law.ceiling_tok_s,
-            "predictions": [
-                {
-                    "running": running,
-                    "step_ms": step,
-                    "tok_s": 1000 * running / step,
-                    "interval": msgspec.to_builtins(span),
-                }
-                for running, step, span in predictions
-            ],
-        }
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(fitted), indent=2).decode() + "\n")
         return 0
+    law = fitted.law
     slope, fixed = law.per_request_interval, law.fixed_interval
     sign = "-" if law.per_request_ms < 0 else "+"
     equation = f"step = {units.fmt(law.fixed_ms)} {sign} {units.fmt(abs(law.per_request_ms))} N ms"
@@ -61,20 +44,20 @@ def run(args: argparse.Namespace) -> int:
         lines.append("no interval: two batches always lie on a line; measure a third")
     if law.ceiling_tok_s is not None:
         lines.append(f"ceiling {units.tok_s(law.ceiling_tok_s)}: no batch exceeds it while the law holds")
-    for running, step, span in predictions:
+    for each in fitted.predictions:
+        span = each.interval
         within = "" if span is None else f" ({units.fmt(span.low)} to {units.fmt(span.high)})"
         lines.append(
-            f"at {running:g} running: {units.ms(step)}{within}, {units.tok_s(1000 * running / step)}"
+            f"at {each.running:g} running: {units.ms(each.step_ms)}{within}, {units.tok_s(each.tok_s)}"
         )
     sys.stdout.write("\n".join(lines) + "\n")
     return 0
 
 
-def _batches(words: str) -> list[float]:
+def _batches(words: str) -> tuple[float, ...]:
     try:
-        batches = [float(word) for word in words.split(",") if word.strip()]
+        return tuple(float(word) for word in words.split(",") if word.strip())
     except ValueError:
-        batches = [0.0]
-    if not all(0 < batch < float("inf") for batch in batches):
-        raise UsageError(f"--predict {words}: give running batches as numbers above zero, such as 8,16,64")
-    return batches
+        raise UsageError(
+            f"--predict {words}: give running batches as numbers above zero, such as 8,16,64"
+        ) from None

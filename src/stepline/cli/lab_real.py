@@ -1,13 +1,13 @@
 """How `stepline lab run` has a real engine recorded: as `stepline record` records any server."""
 
-import sys
 from pathlib import Path
 
 import msgspec
 
-from stepline.cli.live import record_server
-from stepline.cli.live_arguments import defaults
+from stepline.cli.progress import Progress
 from stepline.lab.real.matrix import Load
+from stepline.tasks.live import LiveRequest, seconds
+from stepline.tasks.record import record as record_server
 
 
 def record(url: str, folder: Path, log: Path, load: Load) -> None:
@@ -16,6 +16,8 @@ def record(url: str, folder: Path, log: Path, load: Load) -> None:
     Raises:
         SteplineError: nobody answers, or the load cannot be right.
     """
-    print(f"== {folder.stem}", file=sys.stderr, flush=True)
-    options = msgspec.structs.asdict(load) | {"concurrency": ",".join(map(str, load.concurrency)) or None}
-    record_server(url, folder, defaults(**options, log=str(log), load=True, quiet=False))
+    progress = Progress(quiet=False)
+    progress.tell(f"== {folder.stem}")
+    told = msgspec.structs.asdict(load)
+    budget_s = seconds(told.pop("budget"))
+    record_server(url, folder, LiveRequest(**told, budget_s=budget_s, log=log, load=True), progress)

@@ -1,35 +1,40 @@
 """Options of every command that talks to a running server."""
 
 import argparse
-import re
+from pathlib import Path
 
-from stepline.errors import UsageError
+from stepline.tasks.live import RESTART_WAIT_S, LiveRequest, levels, seconds
+from stepline.tasks.setup import UNTOLD, SetupRequest
 
-DEFAULT_BUDGET = "3m"
-_TIME = re.compile(r"(\d+(?:\.\d+)?)(s|m|min|h)?")
-_SECONDS = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+USUAL = LiveRequest()
 
 
 def add_live_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be done to the server, and for how long."""
     live = parser.add_argument_group("a live server")
-    live.add_argument("--budget", default=DEFAULT_BUDGET, help="server time to spend, for example 90s or 3m")
+    live.add_argument(
+        "--budget", default=f"{USUAL.budget_s / 60:g}m", help="server time to spend, for example 90s or 3m"
+    )
     live.add_argument(
         "--concurrency", metavar="N,N,..", help="levels to drive, instead of the planner's choice"
     )
-    live.add_argument("--input-tokens", type=int, default=512, help="prompt length of the load")
-    live.add_argument("--output-tokens", type=int, default=192, help="answer length of the load")
+    live.add_argument(
+        "--input-tokens", type=int, default=USUAL.input_tokens, help="prompt length of the load"
+    )
+    live.add_argument(
+        "--output-tokens", type=int, default=USUAL.output_tokens, help="answer length of the load"
+    )
     live.add_argument(
         "--shared-prefix-tokens",
         type=int,
-        default=0,
+        default=USUAL.shared_prefix_tokens,
         metavar="N",
         help="opening that all prompts share, for a prefix cache to find (default 0: every prompt is unique)",
     )
     live.add_argument(
         "--temperature",
         type=float,
-        default=0.0,
+        default=USUAL.temperature,
         metavar="T",
         help="of the sampling (default 0); what speculation gets accepted depends on it",
     )
@@ -78,39 +83,31 @@ def add_restart_arguments(parser: argparse.ArgumentParser) -> None:
         help="the present {flags} (default: what the running server's command line gives the changed ones)",
     )
     trial.add_argument(
-        "--restart-wait", metavar="TIME", default="10m", help="longest time for one start (default 10m)"
+        "--restart-wait",
+        metavar="TIME",
+        default=f"{RESTART_WAIT_S / 60:g}m",
+        help="longest time for one start (default %(default)s)",
     )
 
 
-def defaults(**changes: object) -> argparse.Namespace:
-    """These options and those of the setup as if nothing had been typed, with changes."""
-    parser = argparse.ArgumentParser()
-    add_live_arguments(parser)
-    untold = dict.fromkeys(("model", "gpu", "tp", "ep", "dp", "pp", "context_length", "calibration"))
-    return argparse.Namespace(**vars(parser.parse_args([])) | untold | changes)
-
-
-def seconds(text: str, option: str = "--budget") -> float:
-    """`90`, `90s`, `3m` or `0.5h` in seconds; `option` is what an error names.
+def live_request(args: argparse.Namespace, setup: SetupRequest = UNTOLD) -> LiveRequest:
+    """What the command line allows.
 
     Raises:
-        UsageError: for anything else, or no time at all.
+        UsageError: a time or the levels cannot be right.
     """
-    found = _TIME.fullmatch(text.strip())
-    if found is None or float(found[1]) <= 0:
-        raise UsageError(f"{option} {text}: give a time such as 90s or 3m")
-    return float(found[1]) * _SECONDS[found[2]]
-
-
-def levels(text: str | None) -> tuple[int, ...]:
-    """`1,8,32` as numbers of streams.
-
-    Raises:
-        UsageError: for anything that is no list of numbers above zero.
-    """
-    if text is None:
-        return ()
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isdecimal() and 0 < int(word) <= 4096 for word in words):
-        raise UsageError(f"--concurrency {text}: give numbers of streams from 1 to 4096, for example 1,8,32")
-    return tuple(int(word) for word in words)
+    return LiveRequest(
+        budget_s=seconds(args.budget),
+        concurrency=levels(args.concurrency),
+        input_tokens=args.input_tokens,
+        output_tokens=args.output_tokens,
+        shared_prefix_tokens=args.shared_prefix_tokens,
+        temperature=args.temperature,
+        headers=tuple(args.header),
+        dcgm=args.dcgm,
+        log=Path(args.log) if args.log else None,
+        load=args.load,
+        profile=args.profile,
+        flush=args.flush,
+        setup=setup,
+    )

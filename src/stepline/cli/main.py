@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from stepline.errors import SteplineError
+from stepline.errors import Interrupted, SteplineError
 from stepline.version import __version__
 
 VERBS = {
@@ -51,12 +51,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"stepline: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        if isinstance(stop, Interrupted):
+            print(stop, file=sys.stderr)
         print("stepline: stopped", file=sys.stderr)
         return 130
-    except (BrokenPipeError, SystemExit):  # the reader of a pipe left; rich turns that into an exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered has nowhere to go
-        return 0
+    except BrokenPipeError:
+        return _reader_left()
+    except SystemExit as leaving:
+        if isinstance(leaving.__context__, BrokenPipeError):  # rich turns that into an exit
+            return _reader_left()
+        raise
     except Exception as error:
         if parsed.debug:
             raise
@@ -66,3 +71,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
+
+
+def _reader_left() -> int:
+    """The reader of a pipe has what it wanted: that is no failure."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered has nowhere to go
+    return 0

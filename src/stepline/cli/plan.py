@@ -6,12 +6,10 @@ import sys
 
 import msgspec
 
-from stepline.cli.live import limits_of
-from stepline.cli.live_arguments import add_live_arguments
+from stepline.cli.live_arguments import add_live_arguments, live_request
 from stepline.errors import UsageError
-from stepline.plan.policy import outline
-from stepline.sources.address import is_local, is_url, parse
-from stepline.sources.live.session import look_at
+from stepline.sources.address import is_url
+from stepline.tasks.plan import plan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,10 +23,7 @@ def run(args: argparse.Namespace) -> int:
     """Ask the server what it is, and print the outline; nothing is loaded."""
     if not is_url(args.url):
         raise UsageError(f"{args.url}: give the URL of a server, for example http://localhost:30000")
-    address = parse(args.url, args.header)
-    found = look_at(address)
-    limits = limits_of(args, found, profile=found.profile is not None and is_local(address))
-    experiments = outline(limits)
+    experiments, budget_s = plan(args.url, live_request(args))
     if args.json:
         rows = [msgspec.to_builtins(experiment) for experiment in experiments]
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
@@ -41,10 +36,8 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(
             f"{experiment.kind:9}{load:29}{experiment.seconds:3.0f} s  {when}{experiment.decides}\n"
         )
-    within = f"{min(total, limits.budget_s):.0f} s of server time before repeats"
+    within = f"{min(total, budget_s):.0f} s of server time before repeats"
     sys.stdout.write(f"at most {within}; the steps seen will change it\n")
-    if total > limits.budget_s:
-        sys.stdout.write(
-            f"the budget of {limits.budget_s:.0f} s does not hold all of it: the last are left out\n"
-        )
+    if total > budget_s:
+        sys.stdout.write(f"the budget of {budget_s:.0f} s does not hold all of it: the last are left out\n")
     return 0

@@ -1,15 +1,14 @@
 """`stepline record URL -o DIR`: capture a running server, think later."""
 
 import argparse
-import sys
 from pathlib import Path
 
-from stepline.cli.live import record_server, say_kept
-from stepline.cli.live_arguments import add_live_arguments
+from stepline.cli.live_arguments import add_live_arguments, live_request
+from stepline.cli.progress import Progress
 from stepline.cli.setup_arguments import add_setup_arguments, setup_request
 from stepline.errors import UsageError
 from stepline.sources.address import is_url
-from stepline.tasks.setup import check
+from stepline.tasks.record import record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,13 +24,7 @@ def run(args: argparse.Namespace) -> int:
     """Record; the folder is readable whenever this stops."""
     if not is_url(args.url):
         raise UsageError(f"{args.url}: give the URL of a server, for example http://localhost:30000")
-    check(setup_request(args))
-    folder = Path(args.output)
-    try:
-        record_server(args.url, folder, args)
-    except KeyboardInterrupt:
-        say_kept(folder)
-        raise
-    if not args.quiet:
-        print(f"recorded; next: stepline diagnose {folder}", file=sys.stderr)
+    folder, progress = Path(args.output), Progress(quiet=args.quiet)
+    record(args.url, folder, live_request(args, setup_request(args)), progress)
+    progress.tell(f"recorded; next: stepline diagnose {folder}")
     return 0

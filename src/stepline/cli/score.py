@@ -1,22 +1,15 @@
 """`stepline score DIR`: how often the diagnosis is right over labelled cases."""
 
 import argparse
-import re
 import sys
 from pathlib import Path
 
 import msgspec
 
 from stepline import units
-from stepline.cli.live_arguments import defaults
-from stepline.cli.progress import Progress
-from stepline.cli.setup_arguments import setup_request
-from stepline.errors import SteplineError, UnknownFact, UsageError
-from stepline.facts.hardware import find_gpu
-from stepline.findings.diagnose import diagnose
-from stepline.score.case import Case, find_cases, load_case
-from stepline.score.scores import Answer, Scores, Share, score
-from stepline.tasks.picture import picture_of
+from stepline.cli.files import write_text
+from stepline.score.scores import Answer, Scores, Share
+from stepline.tasks.score import score_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,80 +30,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Diagnose every case and print the table.
-
-    Raises:
-        UsageError: when there is no case.
-    """
-    wanted = tuple(word for word in args.only.split(",") if word)
-    folders = [path for path in find_cases(Path(args.folder)) if not wanted or path.name.startswith(wanted)]
-    if not folders:
-        raise UsageError(
-            f"{args.folder}: neither case.toml nor truth.toml below it; give a folder of labelled cases"
-        )
-    answers = [answer_case(load_case(folder)) for folder in folders]
-    scores = score(answers)
+    """Diagnose every case and print the table."""
+    scored = score_folder(Path(args.folder), tuple(word for word in args.only.split(",") if word))
     if args.json:
-        document = {"scores": msgspec.to_builtins(scores), "answers": msgspec.to_builtins(answers)}
-        text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+        text = msgspec.json.format(msgspec.json.encode(scored), indent=2).decode() + "\n"
         if args.json == "-":
             sys.stdout.write(text)
             return 0
-        Path(args.json).write_text(text, "utf-8")
-    sys.stdout.write(_table(answers, scores))
+        write_text(args.json, text)
+    sys.stdout.write(_table(scored.answers, scored.scores))
     return 0
 
 
-def answer_case(case: Case) -> Answer:
-    """The diagnosis of one case from its files and what its label says of the system, never of the cause."""
-    findings: tuple[str, ...] = ()
-    confirmed: frozenset[str] = frozenset()
-    arms, error = False, None
-    try:
-        setup = defaults(
-            quiet=True,
-            model=case.model,
-            gpu=_gpu(case.hardware),
-            tp=case.tp,
-            context_length=case.context_length,
-        )
-        picture = picture_of(
-            [str(case.folder / name) for name in case.files],
-            setup_request(setup),
-            Progress(quiet=setup.quiet),
-        )
-        arms = bool(picture.run.levers)
-        told = diagnose(picture)
-        findings = tuple(finding.name for finding in told.findings)
-        confirmed = frozenset(finding.name for finding in told.findings if finding.status == "confirmed")
-    except SteplineError as problem:
-        error = str(problem)
-    return Answer(
-        case=case.name,
-        expected=case.expected,
-        forbidden=case.forbidden,
-        arms=arms,
-        findings=findings,
-        confirmed=confirmed,
-        error=error,
-    )
-
-
-def _gpu(hardware: str | None) -> str | None:
-    """The GPU in a free description such as '8x H200 (TP4 used)'; None when no known one is named."""
-    words = re.split(r"[(,;/]", hardware or "")[0]
-    name = re.sub(r"^\s*\d+\s*(?:x|×)\s*", "", words).strip()
-    while name:
-        try:
-            find_gpu(name)
-        except UnknownFact:
-            name = name.rpartition(" ")[0]
-        else:
-            return name
-    return None
-
-
-def _table(answers: list[Answer], scores: Scores) -> str:
+def _table(answers: tuple[Answer, ...], scores: Scores) -> str:
     lines = [f"{'case':36} {'expected':26} {'said first':26} "]
     for answer in answers:
         said = answer.findings[0] if answer.findings else "(not read)" if answer.error else "(nothing)"

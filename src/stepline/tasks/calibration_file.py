@@ -29,7 +29,7 @@ def make_folder(file: Path) -> None:
         raise UsageError(f"{file.parent} cannot be made ({error.strerror}): give --out FILE") from None
 
 
-def load(named: str | None) -> Calibration | None:
+def load(named: str | Path | None) -> Calibration | None:
     """The calibration of the file that was named, else the one kept for this machine, else None.
 
     Raises:

@@ -1,6 +1,7 @@
 """What a user may say about the server where the evidence does not say it."""
 
 from pathlib import Path
+from typing import TypedDict
 
 import msgspec
 
@@ -16,7 +17,7 @@ SIZES = ("tp", "ep", "dp", "pp", "context_length")
 class SetupRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Each is used only where the evidence does not already say it; None leaves it open."""
 
-    model: str | None = None
+    model: str | Path | None = None
     """A config.json, a model folder, or the name of a bundled model."""
     gpu: str | None = None
     """As drivers or people call it, `h200`."""
@@ -26,11 +27,24 @@ class SetupRequest(msgspec.Struct, frozen=True, kw_only=True):
     pp: int | None = None
     context_length: int | None = None
     """Configured longest context in tokens."""
-    calibration: str | None = None
+    calibration: str | Path | None = None
     """File that `stepline lab calibrate` wrote; None takes the one kept for this machine, if there."""
 
 
 UNTOLD = SetupRequest()
+
+
+class Settings(TypedDict, total=False):
+    """The fields of a `SetupRequest` as keyword arguments of the Python API; what is left out is None."""
+
+    model: str | Path | None
+    gpu: str | None
+    tp: int | None
+    ep: int | None
+    dp: int | None
+    pp: int | None
+    context_length: int | None
+    calibration: str | Path | None
 
 
 def check(request: SetupRequest) -> None:
@@ -43,7 +57,7 @@ def check(request: SetupRequest) -> None:
     if request.gpu is not None:
         find_gpu(request.gpu)
     if request.model is not None and not Path(request.model).exists():
-        find_model(request.model)
+        find_model(str(request.model))
     for name in SIZES:
         size = getattr(request, name)
         if size is not None and size < 1:
@@ -56,4 +70,13 @@ def setup_of(request: SetupRequest) -> Setup:
     Raises:
         UnreadableEvidence: the calibration is not there or no calibration.
     """
-    return Setup(**msgspec.structs.asdict(request) | {"calibration": load(request.calibration)})
+    return Setup(
+        model=None if request.model is None else str(request.model),
+        gpu=request.gpu,
+        tp=request.tp,
+        ep=request.ep,
+        dp=request.dp,
+        pp=request.pp,
+        context_length=request.context_length,
+        calibration=load(request.calibration),
+    )

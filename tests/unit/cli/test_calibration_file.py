@@ -5,11 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from stepline.cli import roofline
 from stepline.cli.main import main
 from stepline.errors import UnreadableEvidence, UsageError
 from stepline.tasks import calibration_file
-from tests.unit.cli.test_roofline_png import arguments
+from tests.unit.cli.test_roofline_png import floors_of
 from tests.unit.model.roofline.calibrations import calibration
 
 
@@ -22,8 +21,8 @@ def saved(tmp_path: Path) -> Path:
 
 def test_a_named_calibration_gives_the_typical_line(saved: Path) -> None:
     words = ("llama-3.1-8b", "--gpu", "a10", "--batch", "1")
-    assert roofline.roofline(arguments(*words)).points[0].typical is None
-    typical = roofline.roofline(arguments(*words, "--calibration", str(saved))).points[0].typical
+    assert floors_of(*words).points[0].typical is None
+    typical = floors_of(*words, "--calibration", str(saved)).points[0].typical
     assert typical is not None
     assert "measured on NVIDIA A10" in typical.source
 
@@ -35,8 +34,8 @@ def test_the_kept_one_is_found_and_used_for_its_gpu_alone(
     kept = calibration_file.place()
     calibration_file.make_folder(kept)
     saved.rename(kept)
-    assert roofline.roofline(arguments("llama-3.1-8b", "--gpu", "a10")).points[0].typical is not None
-    assert roofline.roofline(arguments("llama-3.1-8b", "--gpu", "l4")).points[0].typical is None
+    assert floors_of("llama-3.1-8b", "--gpu", "a10").points[0].typical is not None
+    assert floors_of("llama-3.1-8b", "--gpu", "l4").points[0].typical is None
 
 
 def test_without_a_setting_it_is_kept_under_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +47,7 @@ def test_without_a_setting_it_is_kept_under_the_home_folder(monkeypatch: pytest.
 
 def test_a_calibration_of_another_gpu_is_refused_by_name(saved: Path) -> None:
     with pytest.raises(UsageError, match=r"is of NVIDIA A10, not of NVIDIA H200 SXM"):
-        roofline.roofline(arguments("llama-3.1-8b", "--gpu", "h200", "--calibration", str(saved)))
+        floors_of("llama-3.1-8b", "--gpu", "h200", "--calibration", str(saved))
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '{"schema_version": 1}'])

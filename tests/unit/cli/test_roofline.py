@@ -8,6 +8,7 @@ import pytest
 from stepline.cli import roofline
 from stepline.errors import SteplineError
 from stepline.facts.catalogue import find_model
+from stepline.tasks.model_file import load_architecture
 
 
 def call(*words: str) -> int:
@@ -53,10 +54,10 @@ def test_a_model_folder_gives_its_exact_size(tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps(find_model("llama-3.1-8b").config))
     header = b'{"w":{"dtype":"BF16","shape":[4],"data_offsets":[0,8]}}'
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(8))
-    assert roofline.load_architecture(str(folder)).checkpoint_bytes == 8
+    assert load_architecture(str(folder)).checkpoint_bytes == 8
     (folder / "model.safetensors.index.json").write_text('{"metadata": {"total_size": 16060522496}}')
-    assert roofline.load_architecture(str(folder)).checkpoint_bytes == 16060522496
-    assert roofline.load_architecture(str(folder)).name == "my-llama"
+    assert load_architecture(str(folder)).checkpoint_bytes == 16060522496
+    assert load_architecture(str(folder)).name == "my-llama"
 
 
 def test_a_quantisation_beside_the_config_is_read(tmp_path: Path) -> None:
@@ -65,7 +66,7 @@ def test_a_quantisation_beside_the_config_is_read(tmp_path: Path) -> None:
         "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}
     }
     (tmp_path / "hf_quant_config.json").write_text(json.dumps(section))
-    model = roofline.load_architecture(str(tmp_path))
+    model = load_architecture(str(tmp_path))
     assert model.kv_dtype == "fp8"
     assert {m.format.name for m in model.body.matrices if m.component == "dense ffn"} == {"fp8"}
 

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from stepline.cli import roofline
-from stepline.cli.roofline_png import picture
 from stepline.errors import UsageError
+from stepline.model.roofline.table import Roofline
+from stepline.report.roofline.png import picture
+from stepline.tasks.roofline import roofline as floors
 
 V4 = ("deepseek-v4-flash", "--gpu", "rtx-pro-6000", "--tp", "4", "--context", "8192")
 
@@ -15,6 +17,10 @@ def arguments(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     roofline.add_arguments(parser)
     return parser.parse_args(words)
+
+
+def floors_of(*words: str) -> Roofline:
+    return floors(roofline.roofline_request(arguments(*words)))
 
 
 def test_the_picture_is_a_png_beside_the_other_outputs(tmp_path: Path) -> None:
@@ -29,8 +35,8 @@ def test_the_picture_is_a_png_beside_the_other_outputs(tmp_path: Path) -> None:
 
 
 def test_the_picture_shows_lines_components_and_the_change() -> None:
-    base = roofline.roofline(arguments(*V4, "--batch", "1,16,64"))
-    changed = roofline.roofline(arguments(*V4, "--batch", "1,16,64", "--context-length", "1048576"))
+    base = floors_of(*(*V4, "--batch", "1,16,64"))
+    changed = floors_of(*(*V4, "--batch", "1,16,64", "--context-length", "1048576"))
     left, right = picture(base, base, changed, ["context-length=1048576"]).axes
     _, said = left.get_legend_handles_labels()
     assert said == [
@@ -48,18 +54,14 @@ def test_the_picture_shows_lines_components_and_the_change() -> None:
 
 
 def test_a_calibrated_gpu_shows_the_typical_band() -> None:
-    base = roofline.roofline(
-        arguments("llama-3.1-8b", "--gpu", "h200", "--batch", "1,64", "--context", "2000")
-    )
+    base = floors_of(*("llama-3.1-8b", "--gpu", "h200", "--batch", "1,64", "--context", "2000"))
     left, _ = picture(base, base, None, []).axes
     assert "typical" in left.get_legend_handles_labels()[1]
     assert len(left.collections) == 1
 
 
 def test_the_limit_of_memory_is_marked() -> None:
-    base = roofline.roofline(
-        arguments("llama-3.1-8b", "--gpu", "h200", "--batch", "1,1024", "--context", "2000")
-    )
+    base = floors_of(*("llama-3.1-8b", "--gpu", "h200", "--batch", "1,1024", "--context", "2000"))
     left, _ = picture(base, base, None, []).axes
     assert [text.get_text().strip() for text in left.texts] == ["memory holds 456"]
 

@@ -4,15 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from stepline.cli.by_hand import Recorded, by_hand, flags_of
-from stepline.cli.live_arguments import defaults
 from stepline.findings.diagnose import diagnose
 from stepline.plan.change import Change, arm_levels, change_for
 from stepline.plan.experiment import Experiment
 from stepline.sources.engines.sglang.surface import FLAGS
 from stepline.sources.openai_dialect import Completions
 from stepline.sources.surface import Found
+from stepline.tasks.by_hand import by_hand, flags_of
+from stepline.tasks.live import LiveRequest
 from stepline.tasks.picture import picture_of
+from stepline.tasks.record import Recorded
 
 LIVE = Path(__file__).parents[2] / "data" / "h200-live"
 FOUND = Found(
@@ -62,12 +63,12 @@ def test_where_time_is_short_the_heaviest_level_comes_first() -> None:
 
 
 def test_the_commands_by_hand_repeat_the_load() -> None:
-    args = defaults(save=None, output_tokens=64)
     lines = by_hand(
         "http://h:1",
-        args,
+        LiveRequest(output_tokens=64),
         Recorded(FOUND, None, (level(1), level(64))),
         Change(code="S201", setting="max_running", value=64),
+        None,
     )
     load = "--concurrency 1,64 --output-tokens 64 --no-profile"
     assert lines[:4] == [
@@ -81,4 +82,4 @@ def test_the_commands_by_hand_repeat_the_load() -> None:
 def test_without_a_known_flag_there_are_no_commands() -> None:
     unknown = Change(code="S201", setting="another", value=1)
     assert flags_of(unknown, FOUND) is None
-    assert by_hand("http://h:1", defaults(save=None), Recorded(FOUND, None, (level(1),)), unknown) == []
+    assert by_hand("http://h:1", LiveRequest(), Recorded(FOUND, None, (level(1),)), unknown, None) == []

@@ -41,7 +41,7 @@ from stepline.errors import UnreadableEvidence
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `stepline record` is told; see its options."""
+    """What `stepline record` is told; its defaults, spelled out as the truth beside a recording states them."""
 
     budget: str = "3m"
     concurrency: tuple[int, ...] = ()

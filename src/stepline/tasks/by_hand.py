@@ -1,43 +1,36 @@
 """How to prove a finding by changing one flag, with commands to copy."""
 
-import argparse
 import shlex
 from pathlib import Path
-from typing import NamedTuple
 
-from stepline.cli.live_arguments import defaults
 from stepline.plan.change import Change
-from stepline.plan.experiment import Experiment
 from stepline.sources.surface import Found
+from stepline.tasks.live import LiveRequest
+from stepline.tasks.record import Recorded
+
+UNCHANGED = LiveRequest()
 
 
-class Recorded(NamedTuple):
-    """What a recording was made of."""
-
-    found: Found
-    log: Path | None
-    done: tuple[Experiment, ...]
-    """Empty where the server was only watched."""
-
-
-def by_hand(url: str, args: argparse.Namespace, recorded: Recorded, change: Change | None) -> list[str]:
+def by_hand(
+    url: str, request: LiveRequest, recorded: Recorded, change: Change | None, save: Path | None
+) -> list[str]:
     """The commands; none where the server's name for the flag is not known, or nothing was driven."""
     flags = None if change is None else flags_of(change, recorded.found)
     driven = dict.fromkeys(step.concurrency for step in recorded.done if step.kind == "level")
     if change is None or flags is None or not driven:
         return []
     lengths = [
-        f"--{name.replace('_', '-')} {getattr(args, name)}"
+        f"--{name.replace('_', '-')} {getattr(request, name)}"
         for name in ("input_tokens", "output_tokens", "shared_prefix_tokens", "temperature")
-        if getattr(args, name) != getattr(defaults(), name)
+        if getattr(request, name) != getattr(UNCHANGED, name)
     ]
     load = " ".join([f"--concurrency {','.join(map(str, driven))}", *lengths, "--no-profile"])
     record = f"stepline record {shlex.quote(url)} -o"
     return [
         f"to prove {change.code}, restart the server with {flags} and compare:",
-        *([] if args.save else [f"  {record} before {load}   (before the restart)"]),
+        *([] if save else [f"  {record} before {load}   (before the restart)"]),
         f"  {record} after {load}   (after it)",
-        f"  stepline compare {shlex.quote(args.save or 'before')} after",
+        f"  stepline compare {shlex.quote(str(save or 'before'))} after",
         "or let stepline do it in turns and put the server back: --save DIR --restart 'START COMMAND {flags}'",
     ]
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from stepline import units
 
 if TYPE_CHECKING:
-    from stepline.cli.roofline import Point, Roofline
+    from stepline.model.roofline.table import Point, Roofline
 
 
 def show(base: "Roofline", changed: "Roofline | None", what_if: list[str]) -> None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from stepline.cli.roofline import Roofline
+    from stepline.model.roofline.table import Roofline
 
 LINES = (("strict", "#111827", ":"), ("expected", "#2563eb", "-"), ("typical", "#d97706", "-"))
 COLOURS = {

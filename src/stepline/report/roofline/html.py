@@ -4,11 +4,11 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from stepline import units
-from stepline.cli.roofline_table import flops, heading, short_ms, totals_columns, totals_row
 from stepline.model.roofline.decode_floor import FloorComponent
+from stepline.report.roofline.table import flops, heading, short_ms, totals_columns, totals_row
 
 if TYPE_CHECKING:
-    from stepline.cli.roofline import Roofline
+    from stepline.model.roofline.table import Roofline
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em; }

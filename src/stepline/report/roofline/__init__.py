@@ -1,0 +1,1 @@
+"""Draws what `stepline roofline` computed: on a terminal, as one page, as a picture."""

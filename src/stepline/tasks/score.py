@@ -1,0 +1,77 @@
+"""Diagnoses labelled cases and counts how often the answer is right."""
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from stepline.errors import SteplineError, UnknownFact, UsageError
+from stepline.facts.hardware import find_gpu
+from stepline.findings.diagnose import diagnose
+from stepline.score.case import Case, find_cases, load_case
+from stepline.score.scores import Answer, Scores, score
+from stepline.tasks.picture import picture_of
+from stepline.tasks.setup import SetupRequest
+
+
+class Scored(msgspec.Struct, frozen=True, kw_only=True):
+    """The scores, and the answers that they count."""
+
+    scores: Scores
+    answers: tuple[Answer, ...]
+
+
+def score_folder(folder: Path, only: tuple[str, ...] = ()) -> Scored:
+    """Diagnose every case below a folder; `only` are beginnings of their folders' names, empty for all.
+
+    Raises:
+        UsageError: when there is no case.
+    """
+    folders = [path for path in find_cases(folder) if not only or path.name.startswith(only)]
+    if not folders:
+        raise UsageError(
+            f"{folder}: neither case.toml nor truth.toml below it; give a folder of labelled cases"
+        )
+    answers = tuple(answer_case(load_case(path)) for path in folders)
+    return Scored(scores=score(answers), answers=answers)
+
+
+def answer_case(case: Case) -> Answer:
+    """The diagnosis of one case from its files and what its label says of the system, never of the cause."""
+    findings: tuple[str, ...] = ()
+    confirmed: frozenset[str] = frozenset()
+    arms, error = False, None
+    try:
+        setup = SetupRequest(
+            model=case.model, gpu=_gpu(case.hardware), tp=case.tp, context_length=case.context_length
+        )
+        picture = picture_of([case.folder / name for name in case.files], setup)
+        arms = bool(picture.run.levers)
+        told = diagnose(picture)
+        findings = tuple(finding.name for finding in told.findings)
+        confirmed = frozenset(finding.name for finding in told.findings if finding.status == "confirmed")
+    except SteplineError as problem:
+        error = str(problem)
+    return Answer(
+        case=case.name,
+        expected=case.expected,
+        forbidden=case.forbidden,
+        arms=arms,
+        findings=findings,
+        confirmed=confirmed,
+        error=error,
+    )
+
+
+def _gpu(hardware: str | None) -> str | None:
+    """The GPU in a free description such as '8x H200 (TP4 used)'; None when no known one is named."""
+    words = re.split(r"[(,;/]", hardware or "")[0]
+    name = re.sub(r"^\s*\d+\s*(?:x|×)\s*", "", words).strip()
+    while name:
+        try:
+            find_gpu(name)
+        except UnknownFact:
+            name = name.rpartition(" ")[0]
+        else:
+            return name
+    return None
