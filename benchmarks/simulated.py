@@ -150,6 +150,7 @@ def _answer(
     answer = Answer(
         case=case.name,
         expected=expected,
+        accepts=frozenset() if expected is None else frozenset({expected}),
         forbidden=frozenset(),
         arms=False,
         findings=findings,

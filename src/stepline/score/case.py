@@ -1,6 +1,8 @@
 """A labelled case: what is known about the system, which files hold the evidence, what is true of it."""
 
 import tomllib
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -9,23 +11,20 @@ import msgspec
 from stepline.errors import UnreadableEvidence
 from stepline.findings.registry import RULES
 
-NOTHING_CONFIRMED = frozenset(
-    {"healthy", "unknown", "power-cap-not-limiting-decode", "eplb-rearrangement-stall"}
-)
-"""Labels that ask for silence: healthy servers, traps, and causes that no rule claims."""
-
-
 CASE_FILE, TRUTH_FILE = "case.toml", "truth.toml"
 """Labels written by people, and those that the lab leaves beside a recording."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One labelled folder; `expected` is None where nothing may be confirmed."""
+    """One labelled folder."""
 
     name: str
     folder: Path
     files: tuple[str, ...]
     expected: str | None
+    """The class it counts in; None where nothing may be confirmed."""
+    accepts: frozenset[str]
+    """Every name that is right; empty where nothing may be confirmed."""
     forbidden: frozenset[str]
     grade: str | None
     model: str | None
@@ -45,24 +44,24 @@ def load_case(folder: Path) -> Case:
         return _recorded(folder)
     document = _toml(path)
     try:
-        label = str(document["expected"]["finding"]).replace("_", "-")
+        label = _name(document["expected"]["finding"])
         files = tuple(str(name) for name in document["data"]["files"])
     except KeyError as error:
         raise UnreadableEvidence(
             f"{path}: the key {error} is missing; see `expected` and `data` in other cases"
         ) from None
     system = document.get("system", {})
-    silent = label in NOTHING_CONFIRMED or (
-        label == "benchmark-artifact" and "queueing" not in str(document.get("slug"))
-    )
+    right = _accepts(path, document, document["expected"])
+    if right is None:
+        table = _accepted()
+        right = table["case"].get(str(document.get("slug")), table["label"].get(label, (label,)))
     return Case(
         name=folder.name,
         folder=folder,
         files=files,
-        expected=None if silent else "queue-not-decode" if label == "benchmark-artifact" else label,
-        forbidden=frozenset(
-            str(name).replace("_", "-") for name in document["expected"].get("forbidden", [])
-        ),
+        expected=label if label in right else next(iter(right), None),
+        accepts=frozenset(right),
+        forbidden=frozenset(map(_name, document["expected"].get("forbidden", []))),
         grade=document.get("grade"),
         model=system.get("model"),
         hardware=system.get("hardware") or system.get("gpu"),
@@ -77,17 +76,21 @@ def _recorded(folder: Path) -> Case:
     document = _toml(path)
     names = {rule.code: rule.codename for rule in RULES}
     try:
-        expected = names[document["expected"]] if document["expected"] else None
+        label = names[document["expected"]] if document["expected"] else None
         forbidden = frozenset(names[code] for code in document["forbidden"])
     except KeyError as error:
         raise UnreadableEvidence(
             f"{path}: {error} is missing, or the code of no rule; see `stepline explain` for those"
         ) from None
+    right = _accepts(path, document)
+    if right is None:
+        right = () if label is None else (label,)
     return Case(
         name=folder.name,
         folder=folder,
         files=tuple(sorted(each.name for each in folder.iterdir() if each.suffix != ".toml")),
-        expected=expected,
+        expected=label if label in right else next(iter(right), None),
+        accepts=frozenset(right),
         forbidden=forbidden,
         grade=None,
         model=None,
@@ -95,6 +98,31 @@ def _recorded(folder: Path) -> Case:
         tp=None,
         context_length=None,
     )
+
+
+def _name(word: object) -> str:
+    """A rule's name as the registry spells it, from a code or from the spelling of case files."""
+    text = str(word)
+    return next((rule.codename for rule in RULES if rule.code == text), text.replace("_", "-"))
+
+
+def _accepts(path: Path, *tables: dict[str, Any]) -> tuple[str, ...] | None:
+    """What the file itself lists as right, in its head or beside its label; None where it lists nothing."""
+    listed = next((table["accepts"] for table in tables if "accepts" in table), None)
+    if listed is None:
+        return None
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise UnreadableEvidence(f"{path}: `accepts` is a list of rules' names or codes, empty for silence")
+    return tuple(map(_name, listed))
+
+
+@cache
+def _accepted() -> dict[str, dict[str, tuple[str, ...]]]:
+    """`accepted.toml`: by slug of a case, and by label."""
+    text = resources.files("stepline.score").joinpath("accepted.toml").read_text("utf-8")
+    return {
+        kind: {key: tuple(names) for key, names in rows.items()} for kind, rows in tomllib.loads(text).items()
+    }
 
 
 def _toml(path: Path) -> dict[str, Any]:

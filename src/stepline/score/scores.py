@@ -38,6 +38,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     case: str
     expected: str | None
+    """The class it counts in; None where nothing may be confirmed."""
+    accepts: frozenset[str]
+    """Every name that is right; empty where nothing may be confirmed."""
     forbidden: frozenset[str]
     arms: bool
     """True when the evidence holds A/B arms."""
@@ -47,22 +50,23 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def top_1(self) -> bool:
-        """Right at first: the expected cause ranks first, or nothing is confirmed where nothing may be."""
-        if self.error is not None:
-            return False
-        return not self.confirmed if self.expected is None else self.findings[:1] == (self.expected,)
+        """Right at first: an accepted cause ranks first, or nothing is confirmed where nothing may be."""
+        return self._right(1)
 
     @property
     def top_3(self) -> bool:
         """Right among the first three."""
+        return self._right(3)
+
+    def _right(self, first: int) -> bool:
         if self.error is not None:
             return False
-        return not self.confirmed if self.expected is None else self.expected in self.findings[:3]
+        return bool(self.accepts & set(self.findings[:first])) if self.accepts else not self.confirmed
 
     @property
     def answered(self) -> bool:
         """Something was claimed, or silence was asked for and kept."""
-        return self.error is None and (bool(self.findings) or self.expected is None)
+        return self.error is None and (bool(self.findings) or not self.accepts)
 
     @property
     def broken_rules(self) -> frozenset[str]:
@@ -96,7 +100,7 @@ def score(answers: Sequence[Answer]) -> Scores:
     names = sorted(
         {a.expected for a in answers if a.expected} | {a.findings[0] for a in answers if a.findings}
     )
-    silent = [a for a in answers if a.expected is None]
+    silent = [a for a in answers if not a.accepts]
     arms = [a for a in answers if a.arms]
     return Scores(
         cases=len(answers),
@@ -109,8 +113,8 @@ def score(answers: Sequence[Answer]) -> Scores:
         classes=tuple(
             ClassScore(
                 name=name,
-                precision=_share(a.expected == name for a in answers if a.findings[:1] == (name,)),
-                recall=_share(a.findings[:1] == (name,) for a in answers if a.expected == name),
+                precision=_share(name in a.accepts for a in answers if a.findings[:1] == (name,)),
+                recall=_share(a.top_1 for a in answers if a.expected == name),
             )
             for name in names
         ),

@@ -55,6 +55,7 @@ def answer_case(case: Case) -> Answer:
     return Answer(
         case=case.name,
         expected=case.expected,
+        accepts=case.accepts,
         forbidden=case.forbidden,
         arms=arms,
         findings=findings,

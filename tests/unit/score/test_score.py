@@ -5,13 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepline.cli.main import main
+from stepline.errors import UnreadableEvidence
+from stepline.score.case import load_case
 from stepline.score.scores import Answer, Share, score
 
 
-def _answer(expected, *findings, confirmed=(), forbidden=(), arms=False, error=None):
+def _answer(expected, *findings, confirmed=(), forbidden=(), arms=False, error=None, accepts=None):
     return Answer(
         case="case",
         expected=expected,
+        accepts=frozenset([expected] if accepts is None and expected else accepts or ()),
         forbidden=frozenset(forbidden),
         arms=arms,
         findings=findings,
@@ -74,3 +77,59 @@ def test_a_damaged_case_is_named(capsys, tmp_path, content):
     (tmp_path / "case.toml").write_text(content)
     assert main(["score", str(tmp_path)]) == 2
     assert "case.toml" in capsys.readouterr().err
+
+
+def _case(folder, slug, finding, extra=""):
+    folder.mkdir()
+    (folder / "case.toml").write_text(
+        f'slug = "{slug}"\n{extra}\n[expected]\nfinding = "{finding}"\n[data]\nfiles = ["server.log"]\n'
+    )
+    return load_case(folder)
+
+
+@pytest.mark.parametrize(
+    "label", ["healthy", "unknown", "power_cap_not_limiting_decode", "benchmark_artifact"]
+)
+def test_labels_that_ask_for_silence(tmp_path, label):
+    case = _case(tmp_path / "case", "of-nobody", label)
+    assert (case.expected, case.accepts) == (None, frozenset())
+
+
+def test_a_case_comes_before_its_label_and_what_it_lists_before_both(tmp_path):
+    """Cases 53 and 61; a word in a slug decides nothing."""
+    hides = _case(tmp_path / "53", "vllm-bench-hides-queueing", "benchmark_artifact")
+    assert (hides.expected, hides.accepts) == ("queue-not-decode", {"queue-not-decode"})
+    assert (
+        _case(tmp_path / "61", "kimi-k3-eplb-costs-more", "eplb_rearrangement_stall").accepts == frozenset()
+    )
+    assert _case(tmp_path / "other", "another-queueing", "benchmark_artifact").accepts == frozenset()
+    listed = 'accepts = ["L106", "batch_capped"]'
+    own = _case(tmp_path / "own", "vllm-bench-hides-queueing", "batch_capped", listed)
+    assert (own.expected, own.accepts) == ("batch-capped", {"queue-not-decode", "batch-capped"})
+    assert _case(tmp_path / "silent", "x", "batch_capped", "accepts = []").expected is None
+    with pytest.raises(UnreadableEvidence, match="`accepts` is a list"):
+        _case(tmp_path / "bad", "x", "healthy", 'accepts = "healthy"')
+
+
+def test_a_recording_lists_what_is_right_too(tmp_path):
+    head = 'expected = "H303"\nforbidden = []\n'
+    (tmp_path / "truth.toml").write_text(head + 'accepts = ["H303", "host-bound"]\n')
+    case = load_case(tmp_path)
+    assert (case.expected, case.accepts) == (
+        "cuda-graph-uncovered-batch",
+        {"cuda-graph-uncovered-batch", "host-bound"},
+    )
+    (tmp_path / "truth.toml").write_text(head)
+    assert load_case(tmp_path).accepts == {"cuda-graph-uncovered-batch"}
+
+
+def test_every_accepted_name_is_right():
+    answer = _answer("batch-capped", "host-bound", accepts=["batch-capped", "host-bound"])
+    assert (answer.top_1, answer.top_3, answer.answered) == (True, True, True)
+    wrong = _answer(
+        "batch-capped", "linear-step", "x", "y", "host-bound", accepts=["batch-capped", "host-bound"]
+    )
+    assert (wrong.top_1, wrong.top_3) == (False, False)
+    by_name = {row.name: row for row in score([answer, wrong]).classes}
+    assert (by_name["batch-capped"].recall.hits, by_name["batch-capped"].recall.total) == (1, 2)
+    assert by_name["host-bound"].precision.hits == 1
