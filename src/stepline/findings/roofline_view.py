@@ -28,7 +28,7 @@ def roofline(picture: Picture) -> RooflineView | None:
     return RooflineView(
         running=running,
         bandwidth_bytes_s=gpu.bandwidth_bytes_s,
-        peak_flop_s=peaks(picture),
+        peak_flop_s=dict(peaks(picture)),
         points=(step, *_parts(picture), *_kernels(picture, gpu)),
     )
 

@@ -10,6 +10,7 @@ from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.measure.traced_step import TracedStep
 from stepline.model.picture.assess import law_or_none
 from stepline.model.picture.picture import Picture, Step
+from stepline.model.picture.sign import sign
 from stepline.model.signs.cached_prompts import cached_share
 from stepline.model.signs.per_request_excess import PerRequestCost
 from stepline.model.signs.recompute import own_prompt_floor_ms, prompt_floor_ms
@@ -90,6 +91,7 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     binds_next: str
 
 
+@sign
 def loop_at_load(picture: Picture) -> ClosedLoop | None:
     """The measured closed loop, endless decoding where no client level was measured, None without a true step."""
     if picture.loop is not None:
@@ -271,6 +273,7 @@ def without_drafts(picture: Picture) -> Prediction | None:
     )
 
 
+@sign
 def traced_batch_step(picture: Picture) -> Step | None:
     """The measured step where it has the batch of the traced one: what a trace saves can be taken from no other."""
     step, traced = picture.step, picture.traced
@@ -370,6 +373,7 @@ def with_exchange(
     return msgspec.structs.replace(plain, tok_s=central.tok_s, high=fast.tok_s)
 
 
+@sign
 def takes_turns(picture: Picture) -> bool:
     """True when the engine says that it does not overlap the host's work with the GPU's."""
     overlap = picture.run.server.overlap_schedule

@@ -15,6 +15,7 @@ from stepline.model.measure.levels import OfferedLevel
 from stepline.model.measure.timeline import Plateau
 from stepline.model.measure.traced_step import TracedStep
 from stepline.model.measure.windows import DecodeWindow, Windows
+from stepline.model.picture.sign import sign
 from stepline.model.roofline.architecture import Architecture
 from stepline.model.roofline.decode_floor import Floor, decode_floor
 from stepline.model.roofline.layout import Layout
@@ -37,7 +38,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """What a machine's GPUs were measured to reach; used when the server's GPU is the same."""
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class Target(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The server under diagnosis; None means nobody said."""
 
     engine: str | None
@@ -54,6 +55,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     calibration: Calibration | None = None
 
 
+@sign
 def floor_of(target: Target, running: float, context_tokens: float, routing: Routing) -> Floor:
     """The floor of a step of a known target.
 
@@ -153,8 +155,8 @@ class Floors(msgspec.Struct, frozen=True, kw_only=True):
         return self.strict if self.used == "strict" else self.expected
 
 
-class Picture(msgspec.Struct, frozen=True, kw_only=True):
-    """All that rules may use."""
+class Picture(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """All that rules may use. It keeps the answers of the signs that were asked of it (`sign.py`)."""
 
     run: Run
     target: Target

@@ -7,6 +7,7 @@ import msgspec
 
 from stepline.evidence.origin import Origin
 from stepline.model.picture.picture import Picture
+from stepline.model.picture.sign import sign
 from stepline.threshold import Threshold
 
 
@@ -61,6 +62,7 @@ class RunningLimit(msgspec.Struct, frozen=True, kw_only=True):
     """Sequences that the KV pool holds at the load's mean length."""
 
 
+@sign
 def running_limit(picture: Picture) -> RunningLimit | None:
     """The limit at the load; None when no running batch is known at all."""
     load = picture.load
@@ -130,6 +132,7 @@ def _fits(picture: Picture) -> float | None:
     return capacity.value / (load.input_tokens + load.output_tokens)
 
 
+@sign
 def enough_context(picture: Picture) -> int | None:
     """A configured context that leaves four times the live one: a power of two of at least 8,192."""
     if picture.context is None:

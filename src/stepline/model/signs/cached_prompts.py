@@ -2,8 +2,10 @@
 
 from stepline.model.measure.counters import over_recording
 from stepline.model.picture.picture import Picture
+from stepline.model.picture.sign import sign
 
 
+@sign
 def cached_share(picture: Picture) -> tuple[float | None, str]:
     """Cached share of the prompt tokens at the load, and its instrument: client, log, counters."""
     load = picture.load

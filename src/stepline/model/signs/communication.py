@@ -12,6 +12,7 @@ from stepline.evidence.trace import StepGroup, TraceSummary
 from stepline.facts.hardware import all_gpus
 from stepline.model.measure.traced_step import TracedStep
 from stepline.model.picture.picture import Picture
+from stepline.model.picture.sign import sign
 
 BYTES_PER_VALUE = 2
 """Engines reduce activations in 16 bits."""
@@ -71,6 +72,7 @@ class Communication(msgspec.Struct, frozen=True, kw_only=True):
         return self.latest.own_ms - statistics.median(rank.own_ms for rank in self.others)
 
 
+@sign
 def communication(picture: Picture) -> Communication | None:
     """The exchange of the traced decode step; None without a trace or collectives in it."""
     traced, trace = picture.traced, picture.run.trace
@@ -108,6 +110,7 @@ def _transfer_us(trace: TraceSummary) -> float | None:
     return 1e3 * sum(wait.transfer_ms for wait in trace.waits) / collectives if collectives else None
 
 
+@sign
 def world(picture: Picture) -> int:
     """GPUs that exchange data in a step, by the layout or, where it was not told, by the trace."""
     layout, trace = picture.target.layout, picture.run.trace
@@ -115,6 +118,7 @@ def world(picture: Picture) -> int:
     return max(layout.tp * layout.pp, *told, 1)
 
 
+@sign
 def collective_floor_us(picture: Picture, batch: int | None) -> tuple[float, str]:
     """The time of one all-reduce as engines commonly reach it, and where the number comes from.
 
@@ -133,6 +137,7 @@ def collective_floor_us(picture: Picture, batch: int | None) -> tuple[float, str
     return known + moved_us, f"as engines commonly reach it on {count}x {gpu.name}"
 
 
+@sign
 def slow_exchange_share(picture: Picture) -> float:
     """Share of the traced decode step by which moving data exceeds its usual time; 0 without a trace that shows it."""
     comm = communication(picture)
@@ -142,6 +147,7 @@ def slow_exchange_share(picture: Picture) -> float:
     return min(1.0, max(0.0, comm.moving_ms - usual_ms) / comm.step_ms)
 
 
+@sign
 def late_rank_share(picture: Picture) -> float:
     """Share of the traced decode step in which the ranks wait for one of them; 0 without traces that show it."""
     comm = communication(picture)

@@ -17,6 +17,7 @@ from stepline.evidence.run import Run
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.measure.windows import DecodeWindow
 from stepline.model.picture.picture import Picture, Target
+from stepline.model.picture.sign import sign
 from stepline.model.roofline.kv_capacity import kv_bytes_per_token, weight_bytes_per_gpu
 from stepline.threshold import Threshold
 
@@ -117,6 +118,7 @@ def cache_read(law: ContextLaw, target: Target) -> CacheRead | None:
     )
 
 
+@sign
 def law_at_load(picture: Picture) -> ContextLaw | None:
     """The law at the load's batch: fitted there, or from the load's own step over what is left without context.
 
@@ -164,6 +166,7 @@ class AtMost(msgspec.Struct, frozen=True, kw_only=True):
         return self.cost_ms >= SHARED.worth * self.step_ms
 
 
+@sign
 def cache_at_most(picture: Picture) -> AtMost | None:
     """The most that the cache costs at the load; None where no smaller batch was seen over a span of contexts."""
     step, context = picture.step, picture.context
@@ -195,6 +198,7 @@ class SlowCache(msgspec.Struct, frozen=True, kw_only=True):
         return self.read.slower >= T.slower and self.excess_ms >= SHARED.worth * self.law.last_ms
 
 
+@sign
 def cache_at_load(picture: Picture) -> SlowCache | None:
     """How slowly the cache is read at the load; None without a span of contexts or without the model."""
     law = law_at_load(picture)

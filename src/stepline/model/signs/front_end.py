@@ -20,6 +20,7 @@ from stepline.model.measure.preemption import lost_or_fell, retractions
 from stepline.model.measure.timeline import T as TIMELINE
 from stepline.model.measure.timeline import profiler_intervals, upper_quartile
 from stepline.model.picture.picture import Picture
+from stepline.model.picture.sign import sign
 from stepline.threshold import Threshold
 
 
@@ -108,6 +109,7 @@ class BothSides(msgspec.Struct, frozen=True, kw_only=True):
         return share is not None and not fed and share >= T.missing and share * self.offered >= T.on_the_way
 
 
+@sign
 def both_sides(picture: Picture) -> tuple[BothSides, ...]:
     """Every load that both sides tell of, lightest first; levels whose client was late are left out.
 

@@ -6,6 +6,7 @@ from stepline.evidence.origin import Origin
 from stepline.model.measure.counters import over_recording
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
+from stepline.model.picture.sign import sign
 from stepline.model.signs.cached_prompts import cached_share
 from stepline.model.signs.recompute import own_prompt_floor_ms
 from stepline.threshold import Threshold
@@ -72,6 +73,7 @@ class GraphUse(msgspec.Struct, frozen=True, kw_only=True):
         return self.setting is False if share is None else share >= T.eager
 
 
+@sign
 def beyond_graphs(picture: Picture) -> bool:
     """True when more requests run than decode graphs are captured for, and no decode line says it used one."""
     sizes, load = picture.run.server.decode_graph_sizes, picture.load
@@ -83,6 +85,7 @@ def beyond_graphs(picture: Picture) -> bool:
     return load.running / load.ranks > largest * T.edge
 
 
+@sign
 def traced_eager(picture: Picture) -> bool | None:
     """Whether the traced decode step was launched kernel by kernel; None without a trace of one."""
     group = None if picture.traced is None else picture.traced.group
@@ -91,6 +94,7 @@ def traced_eager(picture: Picture) -> bool | None:
     return group.graph_launches == 0 and group.launches >= T.launched_alone * group.kernels
 
 
+@sign
 def beside_prompt(picture: Picture) -> float | None:
     """Tokens of a forward that computes one prompt beside the load's answers, where its engine puts both in one.
 
@@ -107,6 +111,7 @@ def beside_prompt(picture: Picture) -> float | None:
     return load.running / load.ranks + chunk
 
 
+@sign
 def prompts_beyond_graphs(picture: Picture) -> float | None:
     """Tokens of such a forward where graphs end below it: it is launched kernel by kernel, answers and all."""
     sizes, tokens = picture.run.server.decode_graph_sizes, beside_prompt(picture)
@@ -115,6 +120,7 @@ def prompts_beyond_graphs(picture: Picture) -> float | None:
     return tokens if tokens > max(sizes.value) else None
 
 
+@sign
 def idles_in_decode(picture: Picture, busy: "BusyShare") -> bool:
     """True when the GPU idles inside decode steps: by a trace, or because the time beside them cannot hold it."""
     traced, loop = picture.traced, picture.loop
@@ -123,6 +129,7 @@ def idles_in_decode(picture: Picture, busy: "BusyShare") -> bool:
     return loop is not None and (1 - busy.share) - (1 - loop.decode_share) >= T.gpu_idle
 
 
+@sign
 def idles_beside_prompts(picture: Picture, busy: "BusyShare") -> bool:
     """True when prompts carry forwards beyond the graphs for longer than they need, and the GPU idles no longer."""
     loop = picture.loop
@@ -139,6 +146,7 @@ def idles_beside_prompts(picture: Picture, busy: "BusyShare") -> bool:
     )
 
 
+@sign
 def graph_use(picture: Picture) -> GraphUse:
     """Decode graph use by counter, log lines and setting."""
     run = picture.run
@@ -167,6 +175,7 @@ class BusyShare(msgspec.Struct, frozen=True, kw_only=True):
     instrument: str
 
 
+@sign
 def gpu_busy(picture: Picture) -> BusyShare | None:
     """The GPU's busy share by unprofiled counters, else by trace busy time over unprofiled steps."""
     counted, traced = gpu_busy_share(picture), None if picture.traced is None else picture.traced.busy_share
@@ -177,6 +186,7 @@ def gpu_busy(picture: Picture) -> BusyShare | None:
     return None
 
 
+@sign
 def gpu_busy_share(picture: Picture) -> tuple[float, int] | None:
     """(busy share, samples) of the GPU at the load, else at the nearest sampled batch; None when not sampled."""
     use = picture.gpu_use

@@ -10,6 +10,7 @@ import msgspec
 from stepline.evidence.trace import StepGroup, TraceKernel
 from stepline.facts import kernels
 from stepline.model.picture.picture import Picture, floor_of
+from stepline.model.picture.sign import sign
 from stepline.model.roofline.architecture import Architecture
 from stepline.threshold import Threshold
 
@@ -125,6 +126,7 @@ def one_by_one(picture: Picture, group: StepGroup) -> tuple[TraceKernel, ...]:
     return tuple(sorted(rows, key=lambda kernel: -kernel.busy_ms))
 
 
+@sign
 def component_floor_ms(picture: Picture, component: str, batch: int | None) -> float | None:
     """The floor of a component at the traced batch; None without model, GPU, context or batch."""
     if batch is None or picture.floors is None:
@@ -135,6 +137,7 @@ def component_floor_ms(picture: Picture, component: str, batch: int | None) -> f
     )
 
 
+@sign
 def weights_floor_ms(picture: Picture, batch: int | None) -> float | None:
     """The least time in which all weights of a step are read in the checkpoint's type; None without model or GPU."""
     target = picture.target

@@ -5,6 +5,7 @@ import msgspec
 from stepline.facts.hardware import all_gpus
 from stepline.model.picture.assess import law_or_none
 from stepline.model.picture.picture import Picture
+from stepline.model.picture.sign import sign
 from stepline.threshold import Threshold
 
 
@@ -65,6 +66,7 @@ class PerRequestCost(msgspec.Struct, frozen=True, kw_only=True):
         return self.slope_ms * self.at_running > self.sweep_ms
 
 
+@sign
 def per_request_cost(picture: Picture) -> PerRequestCost | None:
     """The per-request part of the step; None without a law or a load."""
     law = law_or_none(picture.law)
@@ -84,6 +86,7 @@ def per_request_cost(picture: Picture) -> PerRequestCost | None:
     )
 
 
+@sign
 def capacity_explains(picture: Picture) -> bool:
     """True when the configured context so far exceeds the live one that work over it could make the cost."""
     configured, live = picture.target.configured_context, picture.context

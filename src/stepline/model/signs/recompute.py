@@ -3,9 +3,11 @@
 from stepline.model.measure.preemption import retractions
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
+from stepline.model.picture.sign import sign
 from stepline.model.roofline.prefill_floor import prefill_floor_ms
 
 
+@sign
 def prompt_floor_ms(picture: Picture, tokens: float | None) -> float | None:
     """Least time of one prompt of `tokens`; None without length, model or GPU."""
     target = picture.target
@@ -14,11 +16,13 @@ def prompt_floor_ms(picture: Picture, tokens: float | None) -> float | None:
     return prefill_floor_ms(target.architecture, target.gpu, target.layout, tokens, routing="expected")
 
 
+@sign
 def own_prompt_floor_ms(picture: Picture) -> float | None:
     """The same of a prompt of the load."""
     return prompt_floor_ms(picture, None if picture.load is None else picture.load.input_tokens)
 
 
+@sign
 def repeated_by_loop(picture: Picture) -> float:
     """Share of the time in which retracted requests are probably computed again; 0 where nothing shows that.
 

@@ -10,6 +10,7 @@ from stepline.evidence.origin import Origin
 from stepline.model.measure.gpu_use import T as GPU_USE
 from stepline.model.measure.gpu_use import working_gpus
 from stepline.model.picture.picture import Picture
+from stepline.model.picture.sign import sign
 
 POWER_LIMIT = 0x4
 """NVML's bit for the software power cap: set on healthy servers in a third of the samples, at no cost to decode."""
@@ -45,6 +46,7 @@ class Clocks(msgspec.Struct, frozen=True, kw_only=True):
         return self.sm_mhz / self.full_mhz
 
 
+@sign
 def clocks(picture: Picture) -> Clocks | None:
     """Medians over busy samples of the GPU with the lowest clock; None where clock, load or full clock is not known."""
     busy = [

@@ -4,6 +4,7 @@ import statistics
 
 from stepline.model.measure.counters import over_recording
 from stepline.model.picture.picture import Picture
+from stepline.model.picture.sign import sign
 from stepline.threshold import Threshold
 
 
@@ -18,6 +19,7 @@ class T:
     )
 
 
+@sign
 def tokens_a_step(picture: Picture) -> float | None:
     """Mean tokens that a request gets in a step, its own included; None where nothing speaks of speculation.
 
@@ -36,6 +38,7 @@ def tokens_a_step(picture: Picture) -> float | None:
     return statistics.fmean(told) if told else None
 
 
+@sign
 def wasted(picture: Picture) -> bool:
     """True where the server speculates and next to nothing comes of it."""
     tokens = tokens_a_step(picture)

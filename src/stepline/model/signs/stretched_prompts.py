@@ -2,10 +2,12 @@
 
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
+from stepline.model.picture.sign import sign
 from stepline.model.signs.communication import late_rank_share, slow_exchange_share
 from stepline.model.signs.kernel_paths import wide_products
 
 
+@sign
 def stretches_prompts(picture: Picture) -> str | None:
     """The cause that makes prompts slow besides steps, with its code; None where no trace shows one.
 

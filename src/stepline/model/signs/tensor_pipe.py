@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from stepline import units
 from stepline.model.picture.picture import Picture
+from stepline.model.picture.sign import sign
 from stepline.model.roofline.tensor_activity import Activity, tensor_activity
 
 
@@ -16,6 +17,7 @@ class TensorReading(NamedTuple):
     """Peak of the GPU's fastest type over bf16's: where kernels use that type the true share is smaller by it."""
 
 
+@sign
 def tensor_reading(picture: Picture) -> TensorReading | None:
     """Both sides; None without model, GPU, step or samples."""
     target, step = picture.target, picture.step
@@ -29,6 +31,7 @@ def tensor_reading(picture: Picture) -> TensorReading | None:
     return TensorReading(measured, expected, fastest / target.gpu.peak("bf16"))
 
 
+@sign
 def tensor_statement(picture: Picture) -> str | None:
     """Measured tensor-pipe activity beside the prediction in a sentence; None where one of them is missing."""
     reading, step = tensor_reading(picture), picture.step

@@ -5,6 +5,7 @@ import msgspec
 from stepline.evidence.trace import TraceSummary
 from stepline.model.measure.traced_step import decode_of
 from stepline.model.picture.picture import Picture
+from stepline.model.picture.sign import sign
 from stepline.threshold import Threshold
 
 
@@ -42,6 +43,7 @@ class Integrity(msgspec.Struct, frozen=True, kw_only=True):
     """Step in the trace over the unprofiled step; None where either is unknown."""
 
 
+@sign
 def trace_integrity(picture: Picture) -> Integrity | None:
     """Judge the trace of a run; None without one."""
     trace = picture.run.trace

@@ -4,13 +4,14 @@ A part of a trace gets the floor of what only its kernels can do. The router and
 inside the experts' kernels, so no part has them; what the step must do beyond its parts stays in the floor of the step.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from stepline.evidence.trace import TraceKernel
 from stepline.facts.hardware import Gpu
 from stepline.model.picture.picture import Picture
+from stepline.model.picture.sign import sign
 
 PARTS: dict[str, tuple[str, ...]] = {
     "attention": ("kv read",),
@@ -34,6 +35,7 @@ class PartFloor(msgspec.Struct, frozen=True, kw_only=True):
     floor_ms: float
 
 
+@sign
 def part_floors(picture: Picture) -> tuple[PartFloor, ...]:
     """Parts with a floor, dearest first; none without a trace, its batch, model, GPU or live context.
 
@@ -82,7 +84,8 @@ def kernel_floor_ms(kernel: TraceKernel, gpu: Gpu) -> float | None:
     return None if share > 1 else share * kernel.busy_ms
 
 
-def peaks(picture: Picture) -> dict[str, float]:
+@sign
+def peaks(picture: Picture) -> Mapping[str, float]:
     """Dense FLOP/s of the GPU in each type that the model's products can run in; empty without model or GPU."""
     model, gpu = picture.target.architecture, picture.target.gpu
     if model is None or gpu is None:
