@@ -17,7 +17,6 @@ from stepline.facts.hardware import all_gpus
 from stepline.sources import engines
 from stepline.sources.importers import guidellm
 from stepline.sources.importers.registry import ONE_RESULT
-from stepline.sources.live.session import ENGINES as LIVE
 
 _SCREEN = re.compile(r"<!-- first screen of: stepline ([^\n]*) -->")
 _LINES = 24
@@ -40,9 +39,9 @@ def _engines() -> str:
     """Each engine's own sentence, and whether a running server of it is told apart from any other."""
     rows = ["| engine | what is read | driven live by its own routes |", "|---|---|---|"]
     for info in pkgutil.iter_modules(engines.__path__, f"{engines.__name__}."):
-        name, what = _sentence(importlib.import_module(info.name)).split(": ", 1)
-        live = any(find.__module__.startswith(info.name) for find in LIVE)
-        rows.append(f"| {name} | {what} | {'yes' if live else 'no'} |")
+        module = importlib.import_module(info.name)
+        name, what = _sentence(module).split(": ", 1)
+        rows.append(f"| {name} | {what} | {'yes' if module.ENGINE.find else 'no'} |")
     return "\n".join(rows)
 
 

@@ -10,8 +10,9 @@ from stepline.errors import UnreadableEvidence, UsageError
 from stepline.evidence import bundle
 from stepline.evidence.merge import merge
 from stepline.evidence.run import EvidenceFile, Run
-from stepline.sources import client_file, rotation
+from stepline.sources import client_file
 from stepline.sources.importers.registry import PER_REQUEST
+from stepline.sources.logs import rotation
 from stepline.sources.peek import Peek, peek
 from stepline.sources.readers import document, log, prometheus, table
 

@@ -7,7 +7,7 @@ import pytest
 from stepline.findings.diagnose import diagnose
 from stepline.plan.change import Change, arm_levels, change_for
 from stepline.plan.experiment import Experiment
-from stepline.sources.engines.sglang.surface import FLAGS
+from stepline.sources.engines.sglang.routes import FLAGS
 from stepline.sources.openai_dialect import Completions
 from stepline.sources.surface import Found
 from stepline.tasks.by_hand import by_hand, flags_of

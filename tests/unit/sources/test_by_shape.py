@@ -14,16 +14,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stepline.evidence.run import Run
-from stepline.sources import lines, shapes
 from stepline.sources.engines.sglang import templates as sglang
 from stepline.sources.engines.sglang.log import SglangLog
 from stepline.sources.engines.vllm import templates as vllm
+from stepline.sources.logs import lines, shapes
+from stepline.sources.logs.shapes import FOLLOWING
+from stepline.sources.logs.template import Templates
 from stepline.sources.peek import peek
 from stepline.sources.read import read
 from stepline.sources.readers import log
 from stepline.sources.readers.log import read_log, recognises
-from stepline.sources.shapes import FOLLOWING
-from stepline.sources.template import Templates
 from tests.captures import DATA
 from tests.unit.sources.engines.sglang.test_batch_lines import DECODES, PREFILLS
 from tests.unit.sources.engines.vllm.test_log import STATS

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from stepline.evidence.run import Run
-from stepline.sources import lines
+from stepline.sources.logs import by_shape, lines
 from stepline.sources.read import read
-from stepline.sources.readers import by_shape, log
+from stepline.sources.readers import log
 
 VARIANTS = (
     "[{t} TP0] Decode batch. #running-req: {n}, #token: {k}, token usage: 0.{u:02d}, "

@@ -8,10 +8,11 @@ from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import TransferReport
+from stepline.sources.engine import Engine, MetricsReader
 from stepline.sources.fold import fold
-from stepline.sources.logbook import LogBook
+from stepline.sources.logs.logbook import LogBook
+from stepline.sources.logs.template import Templates
 from stepline.sources.scrape_time import from_name
-from stepline.sources.template import Templates
 
 PREFIX = "dynamo_frontend_"
 NAMES = {
@@ -28,7 +29,7 @@ _WRITE = re.compile(r"nixl\.(?:write|read)_blocks: Total time for (?:write|read)
 
 
 class DynamoLog:
-    """Collects transfers; batch lines in the same file are the engine's own and read by its dialect."""
+    """Collects transfers; batch lines in the same file are the engine's own, which reads them."""
 
     MARKS: ClassVar[tuple[str, ...]] = ("nixl.",)
     TEMPLATES: ClassVar[Templates | None] = None
@@ -62,3 +63,10 @@ def to_metrics(
 ) -> EngineMetrics:
     """Fold one scrape into a record."""
     return fold(samples, NAMES, origin, time_s)
+
+
+ENGINE = Engine(
+    name="dynamo",
+    log=DynamoLog,
+    metrics=MetricsReader(PREFIX, to_metrics),
+)

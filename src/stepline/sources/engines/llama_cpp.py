@@ -13,9 +13,10 @@ from stepline.evidence.load import LoadLevel
 from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
+from stepline.sources.engine import Engine, MetricsReader
 from stepline.sources.fold import fold
-from stepline.sources.logbook import LogBook
-from stepline.sources.template import Templates
+from stepline.sources.logs.logbook import LogBook
+from stepline.sources.logs.template import Templates
 
 PREFIX = "llamacpp:"
 NAMES = {
@@ -95,3 +96,10 @@ def to_metrics(
 ) -> EngineMetrics:
     """Fold one scrape into a record."""
     return fold(samples, NAMES, origin, time_s)
+
+
+ENGINE = Engine(
+    name="llama.cpp",
+    log=LlamaCppLog,
+    metrics=MetricsReader(PREFIX, to_metrics),
+)

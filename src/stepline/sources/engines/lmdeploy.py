@@ -11,10 +11,11 @@ from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport
+from stepline.sources.engine import Engine, MetricsReader
 from stepline.sources.fold import fold
-from stepline.sources.logbook import LogBook
+from stepline.sources.logs.logbook import LogBook
+from stepline.sources.logs.template import Templates
 from stepline.sources.scrape_time import from_name
-from stepline.sources.template import Templates
 
 PREFIX = "lmdeploy:"
 NAMES = {
@@ -89,3 +90,10 @@ def to_metrics(
 ) -> EngineMetrics:
     """Fold one scrape into a record."""
     return fold(samples, NAMES, origin, time_s)
+
+
+ENGINE = Engine(
+    name="lmdeploy",
+    log=LmdeployLog,
+    metrics=MetricsReader(PREFIX, to_metrics),
+)

@@ -12,9 +12,10 @@ from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport
-from stepline.sources.logbook import LogBook
+from stepline.sources.engine import DocumentReader, Engine
+from stepline.sources.logs.logbook import LogBook
+from stepline.sources.logs.template import Templates
 from stepline.sources.scrape_time import from_comment
-from stepline.sources.template import Templates
 
 _RECOGNISE = re.compile(rb"\biter = \d+, .*host_step_time = |\[TRT-LLM\]")
 _ITERATION = re.compile(
@@ -125,3 +126,10 @@ def _whole(value: object) -> int | None:
 
 def _share(part: object, whole: object) -> float | None:
     return part / whole if isinstance(part, int) and isinstance(whole, int) and whole else None
+
+
+ENGINE = Engine(
+    name="tensorrt-llm",
+    log=TensorRtLlmLog,
+    documents=(DocumentReader("metrics scrape", recognises_iterations, read_iterations),),
+)

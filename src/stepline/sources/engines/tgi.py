@@ -7,9 +7,10 @@ from typing import ClassVar
 from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
+from stepline.sources.engine import Engine, MetricsReader
 from stepline.sources.fold import fold
-from stepline.sources.logbook import LogBook
-from stepline.sources.template import Templates
+from stepline.sources.logs.logbook import LogBook
+from stepline.sources.logs.template import Templates
 
 PREFIX = "tgi_"
 NAMES = {
@@ -62,3 +63,10 @@ def to_metrics(
 ) -> EngineMetrics:
     """Fold one scrape into a record."""
     return fold(samples, NAMES, origin, time_s)
+
+
+ENGINE = Engine(
+    name="tgi",
+    log=TgiLog,
+    metrics=MetricsReader(PREFIX, to_metrics),
+)

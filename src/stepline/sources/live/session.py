@@ -20,8 +20,7 @@ from stepline.evidence.bundle import PART
 from stepline.sources import openai_surface
 from stepline.sources.address import is_local, secrets, shown
 from stepline.sources.client_file import METRICS_FILE, SERVER_FILE, LevelRecord, ServerRecord, append_level
-from stepline.sources.engines.sglang import surface as sglang
-from stepline.sources.engines.vllm import surface as vllm
+from stepline.sources.engines import ENGINES
 from stepline.sources.http import Http, Unreachable
 from stepline.sources.live.gpu import GpuSampler, gpu_names
 from stepline.sources.live.log_copy import LogCopy, LogMark
@@ -34,7 +33,7 @@ from stepline.sources.redact import redact
 from stepline.sources.surface import Found
 
 T = TypeVar("T")
-ENGINES = (sglang.find, vllm.find, openai_surface.find)
+FINDERS = (*(engine.find for engine in ENGINES if engine.find is not None), openai_surface.find)
 """In the order they are asked: an engine's own routes before those that all of them share."""
 _LOG_FILE = "server.log"
 _CONFIG_FILE = "config.json"
@@ -349,7 +348,7 @@ def look_at(address: Address) -> Found:
 
 
 def _find(http: Http) -> Found:
-    for find in ENGINES:
+    for find in FINDERS:
         found = find(http)
         if found is not None:
             return found

@@ -8,16 +8,14 @@ import msgspec
 from stepline.errors import UnreadableEvidence
 from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import EvidenceFile, Run
-from stepline.sources.engines import tensorrt_llm
-from stepline.sources.engines.sglang import server_info as sglang
-from stepline.sources.engines.vllm import server_info as vllm
+from stepline.sources.engines import ENGINES
 from stepline.sources.importers.registry import import_results
-from stepline.sources.lines import unwrapped
+from stepline.sources.logs.lines import unwrapped
 from stepline.sources.peek import Peek
 from stepline.sources.readers import prometheus_json, table
 
 MAX_BYTES = 256 << 20
-ENGINES = (sglang, vllm)
+DOCUMENTS = tuple(reader for engine in ENGINES for reader in engine.documents)
 _OPENS = re.compile(rb"\s*(?:\{|\[\s*[\[{\]])")
 """A bracket alone is no JSON: most log lines open with their time in one."""
 
@@ -37,21 +35,18 @@ def read_document(peek: Peek) -> Run:
         UnreadableEvidence: when it is truncated or damaged, or its content is of no known kind.
     """
     document = decode(peek)
-    info = next((engine for engine in ENGINES if engine.recognises(document)), None)
-    if info is not None:
-        run: Run = info.read_server_info(document, peek.name)
-        return msgspec.structs.replace(
-            run, files=(EvidenceFile(path=peek.name, kind="server info", records=1),)
+    known = next((reader for reader in DOCUMENTS if reader.recognises(document)), None)
+    if known is not None:
+        run = known.read(document, peek.name)
+        file = EvidenceFile(
+            path=peek.name, kind=known.kind, records=1 if known.kind == "server info" else len(run.decodes)
         )
+        return msgspec.structs.replace(run, files=(file,))
     if isinstance(document, dict) and _is_model_config(document):
         config = Sourced(document, Origin(peek.name))
         return Run(files=(EvidenceFile(path=peek.name, kind="model config", records=1),), model_config=config)
     if prometheus_json.recognises(document):
         return prometheus_json.read_answer(document, peek.name)
-    if tensorrt_llm.recognises_iterations(document):
-        run = tensorrt_llm.read_iterations(document, peek.name)
-        steps = EvidenceFile(path=peek.name, kind="metrics scrape", records=len(run.decodes))
-        return msgspec.structs.replace(run, files=(steps,))
     imported = import_results(document, peek.name)
     if imported is not None:
         return imported

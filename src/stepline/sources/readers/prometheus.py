@@ -1,8 +1,7 @@
 """Prometheus text, as `/metrics` of an engine or a GPU exporter answers it: one scrape, or several in a file."""
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from stepline.evidence.gpu import GpuSample
 from stepline.evidence.metrics import EngineMetrics
@@ -10,19 +9,16 @@ from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import EvidenceFile, ReadingDoubt, Run
 from stepline.evidence.server import ServerFacts
 from stepline.sources import scrape_time
-from stepline.sources.engines import dynamo, llama_cpp, lmdeploy, tgi
-from stepline.sources.engines.sglang import metrics as sglang
-from stepline.sources.engines.vllm import metrics as vllm
+from stepline.sources.engine import Sample
+from stepline.sources.engines import ENGINES
 from stepline.sources.peek import Peek
 from stepline.sources.readers import dcgm
 
 MAX_BYTES = 256 << 20
-ENGINES: tuple[Any, ...] = (sglang, vllm, llama_cpp, lmdeploy, tgi, dynamo)
+METRICS = tuple(engine.metrics for engine in ENGINES if engine.metrics is not None)
 _RECOGNISE = re.compile(rb"(?m)^# (?:HELP|TYPE) \S+ |^[A-Za-z_]+[:_][A-Za-z_]+(?:\{[^}\n]*\})? [-+0-9.eNI]")
 _SERIES = re.compile(r"(?!#)([^\s{]+(?:\{[^\n]*\})?) \S")
 _TYPE = re.compile(r"# TYPE (\S+)")
-
-Sample = tuple[str, Mapping[str, str], float]
 
 
 def recognises(peek: Peek) -> bool:
@@ -30,7 +26,7 @@ def recognises(peek: Peek) -> bool:
     return (
         not peek.binary
         and _RECOGNISE.search(peek.head) is not None
-        and any(source.PREFIX.encode() in peek.head for source in (*ENGINES, dcgm))
+        and any(prefix.encode() in peek.head for prefix in (*(one.prefix for one in METRICS), dcgm.PREFIX))
     )
 
 
@@ -48,11 +44,7 @@ def read_prometheus(peek: Peek) -> Run:
         count += len(samples)
         when = stamp or _time_in(block) or scrape_time.from_name(peek.name)
         origin = Origin(peek.name, first_line if first_line > 1 else None)
-        records += [
-            engine.to_metrics(samples, origin, when)
-            for engine in ENGINES
-            if any(name.startswith(engine.PREFIX) for name, _, _ in samples)
-        ]
+        records += engine_metrics(samples, origin, when)
         gpus += dcgm.gpu_samples(samples, origin, when)
         if gpu is None and (name := dcgm.gpu_name(samples)) is not None:
             gpu = Sourced(name, origin)
@@ -70,6 +62,15 @@ def read_prometheus(peek: Peek) -> Run:
         gpu_samples=tuple(sorted(gpus, key=lambda sample: sample.time_s or 0.0)),
         doubts=doubts,
     )
+
+
+def engine_metrics(samples: Sequence[Sample], origin: Origin, time_s: float | None) -> list[EngineMetrics]:
+    """A record of each engine that some of the samples are of."""
+    return [
+        metrics.to_metrics(samples, origin, time_s)
+        for metrics in METRICS
+        if any(name.startswith(metrics.prefix) for name, _, _ in samples)
+    ]
 
 
 def scrapes(text: str) -> Iterator[tuple[int, list[str]]]:

@@ -7,7 +7,7 @@ from stepline.errors import UnreadableEvidence
 from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import EvidenceFile, Run
-from stepline.sources.readers.prometheus import ENGINES
+from stepline.sources.readers.prometheus import engine_metrics
 
 MAX_TIMES = 20_000
 
@@ -43,11 +43,7 @@ def read_answer(document: Mapping[str, Any], file: str) -> Run:
         raise UnreadableEvidence(f"{file}: over {MAX_TIMES:,} points in time; query with a longer step")
     records: list[EngineMetrics] = []
     for time_s, samples in sorted(at.items()):
-        records += [
-            engine.to_metrics(samples, Origin(file, None, f"{time_s:g}"), time_s)
-            for engine in ENGINES
-            if any(name.startswith(engine.PREFIX) for name, _, _ in samples)
-        ]
+        records += engine_metrics(samples, Origin(file, None, f"{time_s:g}"), time_s)
     if not records:
         raise UnreadableEvidence(
             f"{file}: no series of a known engine ({unnamed} without a name); query the metrics themselves, "

@@ -18,8 +18,8 @@ from stepline.sources.engines.sglang.batch_lines import (
 from stepline.sources.engines.sglang.prefix import Prefix, parse_prefix
 from stepline.sources.engines.sglang.settings import facts_from_settings, parse_server_args
 from stepline.sources.engines.sglang.startup import READERS, settled
-from stepline.sources.logbook import GPU_FAULTS, LogBook
-from stepline.sources.template import MAX_WRAPS, Templates
+from stepline.sources.logs.logbook import GPU_FAULTS, LogBook
+from stepline.sources.logs.template import MAX_WRAPS, Templates
 
 _RECOGNISE = re.compile(
     rb"(?:Decode|Prefill) batch[.,\s]|server_args=(?:ServerArgs\(|\{)|max_running_requests=\d"

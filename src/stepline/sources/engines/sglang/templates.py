@@ -13,7 +13,7 @@ from stepline.sources.engines.sglang.batch_lines import (
     RECORDS,
 )
 from stepline.sources.engines.sglang.prefix import MAX_PREFIX, RANK, parse_prefix
-from stepline.sources.template import Number, Template, number
+from stepline.sources.logs.template import Number, Template, number
 
 _NO_NUMBER = re.compile(r"-?inf%?|nan%?|True|False")
 

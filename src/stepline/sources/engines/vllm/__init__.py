@@ -1,1 +1,26 @@
 """vLLM, V0 and V1 from 0.8.5 to 0.33: log lines, `/server_info` and `/metrics`."""
+
+from typing import TYPE_CHECKING
+
+from stepline.sources.engine import DocumentReader, Engine, MetricsReader
+from stepline.sources.engines.vllm import metrics, server_info
+from stepline.sources.engines.vllm.log import VllmLog
+
+if TYPE_CHECKING:
+    from stepline.sources.http import Http
+    from stepline.sources.surface import Found
+
+
+def _find(http: "Http") -> "Found | None":
+    from stepline.sources.engines.vllm import routes  # noqa: PLC0415  # HTTP, only for a running server
+
+    return routes.find(http)
+
+
+ENGINE = Engine(
+    name="vllm",
+    log=VllmLog,
+    metrics=MetricsReader(metrics.PREFIX, metrics.to_metrics),
+    documents=(DocumentReader("server info", server_info.recognises, server_info.read_server_info),),
+    find=_find,
+)

@@ -10,8 +10,8 @@ from stepline.evidence.scheduler import EventKind
 from stepline.sources.engines.vllm import stat_lines, templates
 from stepline.sources.engines.vllm.settings import facts_from_settings, parse_arguments, parse_dump
 from stepline.sources.engines.vllm.startup import RULES, settled
-from stepline.sources.logbook import GPU_FAULTS, LogBook
-from stepline.sources.template import Templates
+from stepline.sources.logs.logbook import GPU_FAULTS, LogBook
+from stepline.sources.logs.template import Templates
 
 _RECOGNISE = re.compile(
     rb"Avg prompt throughput: [\d.]+ tokens/s|iteration elapsed time: [\d.]+ ms|vLLM API server version"

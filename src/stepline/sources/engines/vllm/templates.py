@@ -6,7 +6,7 @@ from typing import Any
 from stepline.evidence.scheduler import DecodeReport
 from stepline.sources.engines.vllm import stat_lines
 from stepline.sources.engines.vllm.stat_lines import time_of
-from stepline.sources.template import Number, Template, number
+from stepline.sources.logs.template import Number, Template, number
 
 __all__ = ["complete", "goes_on", "learn", "time_of"]
 

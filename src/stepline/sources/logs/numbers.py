@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stepline.sources.template import Number, Template, Templates
+from stepline.sources.logs.template import Number, Template, Templates
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -52,10 +52,10 @@ class Table(NamedTuple):
 
 
 class Group:
-    """Templates of one dialect that make the same kind of record."""
+    """Templates of one reader that make the same kind of record."""
 
-    def __init__(self, dialect: int, templates: Templates, first: Template) -> None:
-        self.dialect = dialect
+    def __init__(self, reader: int, templates: Templates, first: Template) -> None:
+        self.reader = reader
         self.templates = templates
         self.record = first.record
         self.instrument = first.instrument

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepline.evidence.scheduler import DecodeReport
-from stepline.sources import lines
-from stepline.sources.columns import INSTRUMENTS, Floats, to_fields
-from stepline.sources.remarks import HINTS
-from stepline.sources.shapes import Piece, Rows, Shapes
+from stepline.sources.logs import lines
+from stepline.sources.logs.numbers import INSTRUMENTS, Floats, to_fields
+from stepline.sources.logs.remarks import HINTS
+from stepline.sources.logs.shapes import Piece, Rows, Shapes
 
 if TYPE_CHECKING:
-    from stepline.sources.readers.log import Dialect
-    from stepline.sources.thin import Thinner
+    from stepline.sources.engine import LogReader
+    from stepline.sources.logs.thin import Thinner
 
 KEEP = 30_000
 """Records kept one by one from the opening of a log: four hours of a server at two lines a second."""
@@ -21,17 +21,17 @@ SUMMED_CHUNK_BYTES = 4 << 20
 
 
 class ByShape:
-    """Reads the rest of a log whose opening `feed` read line by line into the books of `dialects`.
+    """Reads the rest of a log whose opening `feed` read line by line into the books of `readers`.
 
     Every line that some template reads makes the record that `feed` would make. Others reach `feed` unless
-    they have no word that any dialect, or the search for remarks, looks for.
+    they have no word that any reader, or the search for remarks, looks for.
     """
 
-    def __init__(self, dialects: Sequence["Dialect"], feed: Callable[[int, str], None]) -> None:
-        self._books = [dialect.book for dialect in dialects]
+    def __init__(self, readers: Sequence["LogReader"], feed: Callable[[int, str], None]) -> None:
+        self._books = [reader.book for reader in readers]
         self._feed = feed
-        marks = [*HINTS, *(mark for dialect in dialects for mark in dialect.MARKS)]
-        self._shapes = Shapes([dialect.TEMPLATES for dialect in dialects], marks)
+        marks = [*HINTS, *(mark for reader in readers for mark in reader.MARKS)]
+        self._shapes = Shapes([reader.TEMPLATES for reader in readers], marks)
         self._thinners: list[Thinner] = []
         self._thin_when_long()
 
@@ -78,7 +78,7 @@ class ByShape:
                 self._feed(number + at + 1, piece.line(at))
                 continue
             rows, index, fields = found[at]
-            group, book = rows.group, self._books[rows.group.dialect]
+            group, book = rows.group, self._books[rows.group.reader]
             if group.record is DecodeReport:
                 fields["instrument"] = group.instrument
             book.add(
@@ -98,13 +98,13 @@ class ByShape:
             if group.record is DecodeReport:
                 fields["instrument"] = np.full(count, float(INSTRUMENTS.index(group.instrument)))
                 fields.setdefault("ranks_summed", np.ones(count))
-            self._thinners[group.dialect].add(group.record, fields)
-            last[group.dialect] = rows
-        for dialect, rows in last.items():
-            self._thinners[dialect].reach(piece.time_s(rows, -1))
+            self._thinners[group.reader].add(group.record, fields)
+            last[group.reader] = rows
+        for reader, rows in last.items():
+            self._thinners[reader].reach(piece.time_s(rows, -1))
 
     def _thin_when_long(self) -> None:
         if not self._thinners and any(len(b.decodes) + len(b.prefills) > KEEP for b in self._books):
-            from stepline.sources.thin import Thinner  # noqa: PLC0415  # polars, only for very long logs
+            from stepline.sources.logs.thin import Thinner  # noqa: PLC0415  # polars, only for very long logs
 
             self._thinners = [Thinner(book) for book in self._books]

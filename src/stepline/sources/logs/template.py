@@ -1,7 +1,7 @@
 """What all lines that differ only in their digits have in common: which numbers stand where.
 
 With every digit made 0 a line is its shape. Lines of one shape have the same words, and numbers of the same
-length at the same places, so a dialect learns a shape from one line and only the digits of the others are looked at.
+length at the same places, so a reader learns a shape from one line and only the digits of the others are looked at.
 """
 
 import re
@@ -36,7 +36,7 @@ class Template(NamedTuple):
     prefix: tuple[int, int]
     """Where time and rank stand, before the message."""
     numbers: dict[str, Number]
-    """By field of the record, or by a name that the dialect's `complete` makes a field of."""
+    """By field of the record, or by a name that the reader's `complete` makes a field of."""
     graph: bool | None = None
     instrument: str = "window"
 
@@ -48,7 +48,7 @@ class Template(NamedTuple):
 
 
 class Templates(Protocol):
-    """What a dialect knows of its lines that come in great numbers.
+    """What a reader knows of its lines that come in great numbers.
 
     The reader of single lines is the judge: a line that is learned gives the record that it gives there.
     """

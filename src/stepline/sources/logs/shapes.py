@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stepline.sources.columns import Floats, Group, Whole
-from stepline.sources.lines import unwrapped
-from stepline.sources.template import MAX_WRAPS, ZEROS, Template, Templates
+from stepline.sources.logs.lines import unwrapped
+from stepline.sources.logs.numbers import Floats, Group, Whole
+from stepline.sources.logs.template import MAX_WRAPS, ZEROS, Template, Templates
 
 MAX_SHAPES = 10_000
 """Shapes kept with a template, and as many without: a server makes up to a few thousand, for its numbers come in
@@ -63,8 +63,8 @@ class Piece(NamedTuple):
 class Shapes:
     """Learns shapes as they come; `marks` are words of which a line has one when it may tell something."""
 
-    def __init__(self, dialects: Sequence[Templates | None], marks: Iterable[str]) -> None:
-        self._dialects = [(at, templates) for at, templates in enumerate(dialects) if templates]
+    def __init__(self, readers: Sequence[Templates | None], marks: Iterable[str]) -> None:
+        self._readers = [(at, templates) for at, templates in enumerate(readers) if templates]
         self._marks = [_masked(mark) for mark in marks]
         self._kinds: dict[bytes, int] = {}
         self._others = 0
@@ -134,10 +134,10 @@ class Shapes:
 
     def _unlearned(self, line: bytes) -> int:
         text = line.decode("utf-8", "replace")
-        return FOLLOWED if any(templates.goes_on(text) for _, templates in self._dialects) else LOOK
+        return FOLLOWED if any(templates.goes_on(text) for _, templates in self._readers) else LOOK
 
     def _learn(self, line: bytes) -> int | None:
-        """The kind of a line that some dialect has a template for."""
+        """The kind of a line that some reader has a template for."""
         text = line.decode("utf-8", "surrogateescape").rstrip("\r")
         if len(self._group_of) >= MAX_SHAPES or len(line) > MAX_SHAPE_BYTES or "\r" in text:
             return None
@@ -145,14 +145,14 @@ class Shapes:
         if message is not text and (text.count(message) != 1 or not message.startswith("[")):
             return None  # put together from the fields of a record
         shift = text.index(message)
-        for dialect, templates in self._dialects:
+        for reader, templates in self._readers:
             if template := templates.learn(message):
-                return self._keep(dialect, templates, template.moved(lambda at: _bytes(text[: shift + at])))
+                return self._keep(reader, templates, template.moved(lambda at: _bytes(text[: shift + at])))
         return None
 
-    def _keep(self, dialect: int, templates: Templates, template: Template) -> int:
-        made = (dialect, template.record, template.instrument)
-        group = self._groups.setdefault(made, Group(dialect, templates, template))
+    def _keep(self, reader: int, templates: Templates, template: Template) -> int:
+        made = (reader, template.record, template.instrument)
+        group = self._groups.setdefault(made, Group(reader, templates, template))
         at = list(self._groups).index(made)
         self._group_of = np.append(self._group_of, at)
         self._place_of = np.append(self._place_of, group.add(template))

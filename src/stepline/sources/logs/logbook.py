@@ -1,4 +1,4 @@
-"""What every log dialect writes into while it reads: records in order, facts, remarks, damage."""
+"""What every log reader writes into while it reads: records in order, facts, remarks, damage."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,8 +16,8 @@ from stepline.evidence.scheduler import (
     TransferReport,
 )
 from stepline.evidence.server import ServerFacts
+from stepline.sources.logs.remarks import Remarks
 from stepline.sources.redact import excerpt
-from stepline.sources.remarks import Remarks
 
 GPU_FAULTS: tuple[tuple[str, EventKind], ...] = (
     ("NVRM: Xid", "gpu-fault"),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stepline.sources.columns import INSTRUMENTS
+from stepline.sources.logs.numbers import INSTRUMENTS
 
 MAX_KINDS = 1_000
 """Kinds of windows in a stretch beyond which ranks are taken together."""

@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 
 from stepline.evidence.scheduler import DecodeReport, PrefillReport
-from stepline.sources.columns import INSTRUMENTS, Floats
-from stepline.sources.logbook import LogBook
-from stepline.sources.sums import DECODE_COLUMNS, OPTIONAL, PREFILL_COLUMNS, decode_sums, prefill_sums
+from stepline.sources.logs.logbook import LogBook
+from stepline.sources.logs.numbers import INSTRUMENTS, Floats
+from stepline.sources.logs.sums import DECODE_COLUMNS, OPTIONAL, PREFILL_COLUMNS, decode_sums, prefill_sums
 
 STRETCHES = 16
 """After so many stretches the next ones are twice, then four and then eight times as long."""
