@@ -1,6 +1,6 @@
 """Run: everything that was read about one server, and how runs are joined."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -20,13 +20,26 @@ from stepline.evidence.server import ServerFacts
 from stepline.evidence.trace import TraceSummary
 
 SCHEMA_VERSION = 1
+FileKind = Literal[
+    "server log",
+    "metrics scrape",
+    "server info",
+    "model config",
+    "client levels",
+    "load levels",
+    "levers tried",
+    "GPU samples",
+    "profiler trace",
+]
+"""What a file was taken for; a saved run says it in these words."""
 
 
 class EvidenceFile(msgspec.Struct, frozen=True, kw_only=True):
     """One file that was looked at: what it was taken for, or why it was passed over."""
 
     path: str
-    kind: str | None
+    kind: FileKind | None
+    """None for a file that was passed over."""
     note: str | None = None
     records: int = 0
     damaged: int = 0

@@ -1,13 +1,13 @@
 """What stepline can read of one engine, as one record: its log, its metrics, its documents, its live routes."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import msgspec
 
 from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
-from stepline.evidence.run import Run
+from stepline.evidence.run import FileKind, Run
 from stepline.sources.logs.logbook import LogBook
 from stepline.sources.logs.template import Templates
 
@@ -53,7 +53,7 @@ class MetricsReader(msgspec.Struct, frozen=True):
 class DocumentReader(msgspec.Struct, frozen=True):
     """Reads one kind of JSON document that the engine answers."""
 
-    kind: Literal["server info", "metrics scrape"]
+    kind: FileKind
     recognises: Callable[[object], bool]
     read: Callable[[Any, str], Run]
     """From a document that it recognises and the name of its file."""

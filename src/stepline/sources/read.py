@@ -9,7 +9,7 @@ import msgspec
 from stepline.errors import UnreadableEvidence, UsageError
 from stepline.evidence import bundle
 from stepline.evidence.merge import merge
-from stepline.evidence.run import EvidenceFile, Run
+from stepline.evidence.run import EvidenceFile, FileKind, Run
 from stepline.sources import client_file
 from stepline.sources.importers.registry import PER_REQUEST
 from stepline.sources.logs import rotation
@@ -26,16 +26,33 @@ class Reader(NamedTuple):
     read: Callable[[Peek], Run]
 
 
+def is_trace(opening: Peek) -> bool:
+    """True for a profiler trace: Chrome's JSON, or the database of Nsight Systems."""
+    return b'"traceEvents"' in opening.head or opening.head.startswith(b"SQLite format 3\x00")
+
+
+def list_trace(opening: Peek) -> Run:
+    """A trace is only listed: condensing one takes judgement, which sources have none of."""
+    return Run(files=(EvidenceFile(path=opening.name, kind="profiler trace"),))
+
+
 READERS = (
+    # Before logs: a trace quotes the engine's files and functions, which a log reader takes for a line of its own.
+    Reader(is_trace, list_trace),
+    # The recording's own two files are JSON: before documents, which would take their rows for a table.
     Reader(client_file.recognises, client_file.read_live),
+    # JSON, unless its first line is a log line that a collector wrapped. Before all text, as a document may quote
+    # a metric's name or a log line.
     Reader(document.recognises, document.read_document),
+    # Wants a comment or sample of Prometheus's own form, which no log line has; a metric's help may hold log words.
     Reader(prometheus.recognises, prometheus.read_prometheus),
+    # Asks each engine for a line that only it writes. Before tables: a log line may hold commas and known words.
     Reader(log.recognises, log.read_log),
+    # Any text whose first line names a known column: the weakest sign, so it comes last.
     Reader(table.recognises, table.read_table),
 )
-TRACE_KIND = "profiler trace"
-"""Traces are only recognised here: condensing one takes judgement, which sources have none of."""
-TRUST = ("server info", "server log", "metrics scrape")
+"""All that can be read, in the order in which a file is offered; the first that recognises it reads it."""
+TRUST: tuple[FileKind, ...] = ("server info", "server log", "metrics scrape")
 """Where two files state the same setting, the resolved one of an earlier kind is used."""
 
 
@@ -110,8 +127,6 @@ def _read_one(path: Path, name: str, on_bytes: Callable[[int], None]) -> Run:
     opening = peek(path, name, on_bytes)
     if not opening.head:
         raise UnreadableEvidence(f"{name}: the file is empty")
-    if _is_trace(opening):
-        return Run(files=(EvidenceFile(path=name, kind=TRACE_KIND),))
     for reader in READERS:
         if reader.recognises(opening):
             return reader.read(opening)
@@ -128,13 +143,9 @@ def _read_one(path: Path, name: str, on_bytes: Callable[[int], None]) -> Run:
     )
 
 
-def _is_trace(opening: Peek) -> bool:
-    return b'"traceEvents"' in opening.head or opening.head.startswith(b"SQLite format 3\x00")
-
-
 def trace_files(paths: Iterable[str | Path]) -> list[Path]:
     """The profiler traces under the paths, by content."""
-    return [path for path, name in _files(paths) if _is_trace(peek(path, name))]
+    return [path for path, name in _files(paths) if is_trace(peek(path, name))]
 
 
 def _without_repeats(runs: list[Run]) -> list[Run]:

@@ -10,7 +10,7 @@ from stepline.evidence.run import ReadingDoubt, Run
 from stepline.facts.calibrations import measured_gpu
 from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Picture
-from stepline.sources.read import TRACE_KIND, trace_files
+from stepline.sources.read import trace_files
 from stepline.sources.read import read as read_files
 from stepline.tasks.progress import SILENT, Progress
 from stepline.tasks.setup import UNTOLD, SetupRequest, setup_of
@@ -43,7 +43,7 @@ def read(paths: Paths, setup: SetupRequest = UNTOLD, progress: Progress = SILENT
         run = read_files(targets, progress.file, progress.bytes)
     finally:
         progress.end()
-    if run.trace is not None or not any(file.kind == TRACE_KIND for file in run.files):
+    if run.trace is not None or not any(file.kind == "profiler trace" for file in run.files):
         return Evidence(runs=(run,))
     return Evidence(runs=(_condensed(run, targets, setup, progress),), targets=targets)
 

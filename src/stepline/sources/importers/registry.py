@@ -1,7 +1,7 @@
 """Which importer a JSON document belongs to: one file and one line of this explicit list for each."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -19,8 +19,30 @@ from stepline.sources.importers import (
 
 PER_REQUEST = "requests"
 """Origin field of a level that was summed up here from a tool's per-request file."""
-ONE_RESULT = (inferencex, aiperf, inference_perf, vllm_bench, sglang_bench)
-"""Importers of one level an object, the most particular first."""
+
+
+class Importer(Protocol):
+    """A module that reads one tool's results, one level an object."""
+
+    TOOL: str
+
+    def recognises(self, document: object) -> bool:
+        """True for an object of this tool."""
+
+    def read_level(self, document: Mapping[str, Any], origin: Origin, /) -> LoadLevel | StepRow | None:
+        """What the object says; None where it says nothing whole."""
+
+
+ONE_RESULT: tuple[Importer, ...] = (
+    # These three have names that no other tool writes, so their order is free.
+    inferencex,
+    aiperf,
+    inference_perf,
+    # Two tools write the same names; vLLM's adds the total of tokens, and sglang's has a backend and no such total.
+    vllm_bench,
+    sglang_bench,
+)
+"""In the order they are asked. Reports of several levels and per-request files are told before these."""
 
 
 def import_results(document: Any, file: str) -> Run | None:

@@ -9,7 +9,7 @@ from stepline.errors import UnreadableEvidence
 from stepline.evidence.gpu import GpuSample
 from stepline.evidence.load import LeverTrial
 from stepline.evidence.origin import Origin
-from stepline.evidence.run import EvidenceFile, Run
+from stepline.evidence.run import EvidenceFile, FileKind, Run
 from stepline.sources.peek import Peek
 from stepline.sources.readers import arms
 from stepline.sources.readers.cells import number, whole
@@ -196,4 +196,8 @@ def _whole_of(row: Row) -> float:
 
 
 _MAKERS: dict[str, Any] = {"levers": _lever, "gpu_samples": _gpu_sample}
-_TITLES = {"levers": "levers tried", "gpu_samples": "GPU samples", "levels": "load levels"}
+_TITLES: dict[str, FileKind] = {
+    "levers": "levers tried",
+    "gpu_samples": "GPU samples",
+    "levels": "load levels",
+}
