@@ -5,7 +5,7 @@ from stepline.evidence.origin import Sourced
 from stepline.evidence.run import Run
 from stepline.findings import diagnosis as view
 from stepline.findings import tables
-from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Rule
+from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Rule, family_of
 from stepline.findings.registry import RULES
 from stepline.findings.roofline_view import roofline
 from stepline.findings.timeline import timeline
@@ -96,7 +96,11 @@ def _rank(rule: Rule, answer: Fired) -> tuple[bool, bool, float, bool, bool]:
 
     A measurement known to be at fault comes before all: the other numbers rest on it. A trace at fault was set aside.
     """
-    cost, sure, doubt = answer.recoverable_tok_s, answer.status == "confirmed", rule.code.startswith("L")
+    cost, sure, doubt = (
+        answer.recoverable_tok_s,
+        answer.status == "confirmed",
+        family_of(rule.code) == "measurement",
+    )
     return (not (doubt and sure) or rule.code == SET_ASIDE, cost is None, -(cost or 0.0), not sure, doubt)
 
 

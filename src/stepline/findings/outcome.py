@@ -86,17 +86,60 @@ class CannotTell(msgspec.Struct, frozen=True):
 Outcome = Fired | Clear | CannotTell
 
 
-class Rule(NamedTuple):
-    """One cause. `codename` is the words of the catalogue; `since` the release that brought it.
+class SettingChange(NamedTuple):
+    """One setting of `ServerFacts` and the number to try."""
 
-    `proven` is False while no real positive and no real look-alike stand behind the rule: then it makes notes only.
-    """
+    setting: str
+    value: int
+
+
+class Foretold(NamedTuple):
+    """A quantity that BEFORE tells of AFTER besides the rate, and what AFTER measured; None where it measured none."""
+
+    measure: str
+    unit: Literal["ms", "tok/s"]
+    predicted: float
+    measured: float | None
+
+
+Family = Literal["measurement", "scheduler", "host", "kernels", "communication", "hardware"]
+FAMILIES: dict[str, Family] = {
+    "L": "measurement",
+    "S": "scheduler",
+    "H": "host",
+    "K": "kernels",
+    "C": "communication",
+    "P": "hardware",
+}
+"""What the first letter of a code says. A cause of the measurement costs the server nothing."""
+IN_STEP: frozenset[Family] = frozenset({"host", "kernels", "communication"})
+"""Families of causes that a trace of decode steps can show."""
+
+
+def family_of(code: str) -> Family:
+    """The family of a cause, by its rule's code."""
+    return FAMILIES[code[0]]
+
+
+class Rule(NamedTuple):
+    """One cause, and all that others ask of it. What no rule but a few have is None or False for the rest."""
 
     code: str
     codename: str
+    """The words of the catalogue."""
     since: str
+    """The release that brought it."""
     check: Callable[[Picture], Outcome]
     proven: bool = True
+    """False while no real positive and no real look-alike stand behind the rule: then it makes notes only."""
+    change: Callable[[Picture], SettingChange | None] | None = None
+    """The setting to try where the cause is found (`stepline live --restart`)."""
+    foretell: Callable[[Picture, Picture], Foretold | None] | None = None
+    """From the pictures before and after the cause was removed (`stepline compare`); the gain is told without it."""
+    by_context: bool = False
+    """Where it is suspected, a load at another context decides."""
+    hides_changes: bool = False
+    """While it holds, a change of the server would not show in the rate."""
 
 
 def recovered(rate_tok_s: float | None, gain: Gain | None) -> float | None:

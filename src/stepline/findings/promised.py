@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from stepline.findings.comparison import BindsNext, ComponentChange, PredictedView
 from stepline.findings.diagnosis import Finding, Span
+from stepline.findings.registry import find_rule
 from stepline.findings.sides import Side
 from stepline.model.change.pairs import Pair
 
@@ -31,8 +32,7 @@ def predictions(
         also = f", and {', '.join(sorted(others))}" if others else ""
         because = f"{setting} changed{also}" if setting else f"{finding.code} is found no more"
         found += _rate(finding, because, before, pairs)
-        if finding.code == "K401":
-            found += _gpu_work(finding, because, before, after)
+        found += _foretold(finding, because, before, after)
     return tuple(found)
 
 
@@ -83,28 +83,22 @@ def _after(pair: Pair) -> float:
     return math.exp(statistics.fmean(run.log_speed for run in pair.after))
 
 
-def _gpu_work(finding: Finding, because: str, before: Side, after: Side) -> list[PredictedView]:
-    """GPU time of a step at the context that AFTER is configured for, from BEFORE's trace and from AFTER's own."""
-    ours, theirs, configured = before.chief.traced, after.chief.traced, after.chief.target.configured_context
-    if ours is None or configured is None:
+def _foretold(finding: Finding, because: str, before: Side, after: Side) -> list[PredictedView]:
+    """What the rule itself foretells beside the rate."""
+    foretell = find_rule(finding.code).foretell
+    told = None if foretell is None else foretell(before.chief, after.chief)
+    if told is None:
         return []
-    from stepline.model.trace.context_work import span_at  # noqa: PLC0415  # numpy, only where a trace was read
-
-    predicted = span_at(ours.group, configured)
-    if predicted is None:
-        return []
-    alike = theirs is not None and theirs.group.batch == ours.group.batch
-    measured = (theirs.group.graph_span_ms or theirs.group.span_ms) if alike and theirs is not None else None
     return [
         PredictedView(
             code=finding.code,
             name=finding.name,
             because=because,
-            measure=f"GPU time of a step at {ours.group.batch} running, for {configured:,} tokens",
-            unit="ms",
-            predicted=predicted,
+            measure=told.measure,
+            unit=told.unit,
+            predicted=told.predicted,
             interval=None,
-            measured=measured,
+            measured=told.measured,
             inside=None,
         )
     ]

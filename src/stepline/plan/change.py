@@ -3,8 +3,8 @@
 import msgspec
 
 from stepline.findings.diagnosis import Diagnosis
+from stepline.findings.registry import find_rule
 from stepline.model.picture.picture import Picture
-from stepline.model.signs.batch_limit import enough_context, running_limit
 from stepline.plan.experiment import Experiment
 from stepline.threshold import Threshold
 
@@ -37,22 +37,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 def change_for(picture: Picture, diagnosis: Diagnosis) -> Change | None:
     """The change that the first finding with a setting of its own asks for; None where none has one."""
     for finding in diagnosis.findings:
-        change = _change(finding.code, picture)
-        if change is not None:
-            return change
-    return None
-
-
-def _change(code: str, picture: Picture) -> Change | None:
-    limit, load = running_limit(picture), picture.load
-    if code == "S201" and limit is not None and limit.offered is not None:
-        most = limit.offered if limit.fits is None else min(limit.offered, limit.fits)
-        return Change(code=code, setting="max_running", value=round(most)) if most > limit.running else None
-    if code == "H303" and load is not None:
-        return Change(code=code, setting="decode_graph_sizes", value=round(load.running / load.ranks))
-    enough, configured = enough_context(picture), picture.target.configured_context
-    if code == "K401" and enough is not None and configured is not None and enough < configured:
-        return Change(code=code, setting="context_length", value=enough)
+        ask = find_rule(finding.code).change
+        asked = None if ask is None else ask(picture)
+        if asked is not None:
+            return Change(code=finding.code, setting=asked.setting, value=asked.value)
     return None
 
 

@@ -14,6 +14,7 @@ from stepline.findings.comparison import Comparison
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
 from stepline.findings.knobs import changed_knobs
+from stepline.findings.registry import find_rule
 from stepline.model.picture.picture import Picture
 from stepline.plan.change import arm_levels, change_for
 from stepline.plan.experiment import Experiment
@@ -145,7 +146,7 @@ def _why_not(
 ) -> str | None:
     if not recorded.done:
         return "the server was only watched, so nothing was measured that could be measured again"
-    if found.findings and found.findings[0].code == "L101":
+    if found.findings and find_rule(found.findings[0].code).hides_changes:
         return "the client could not keep up, so a change of the server would not show; the server was left alone"
     if tried is None:
         return "no finding asks for a flag that stepline knows; name one with --try '--FLAG VALUE'"

@@ -41,6 +41,7 @@ from stepline.findings.outcome import (
     Rival,
     Rule,
     RuledOut,
+    SettingChange,
     Try,
     recovered,
 )
@@ -189,4 +190,13 @@ def _rivals(limit: RunningLimit) -> tuple[tuple[RuledOut, ...], tuple[Rival, ...
     return (), (Rival(name, "KV pool use (token usage in the log or /metrics)"),)
 
 
-RULE = Rule("S201", "batch-capped", "0.1.0", check)
+def _raised(picture: Picture) -> SettingChange | None:
+    """A cap at all that is offered, or at what the KV pool holds of it."""
+    limit = running_limit(picture)
+    if limit is None or limit.offered is None:
+        return None
+    most = limit.offered if limit.fits is None else min(limit.offered, limit.fits)
+    return SettingChange("max_running", round(most)) if most > limit.running else None
+
+
+RULE = Rule("S201", "batch-capped", "0.1.0", check, change=_raised)

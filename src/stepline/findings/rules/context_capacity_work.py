@@ -37,12 +37,14 @@ from stepline.findings.outcome import (
     CannotTell,
     Clear,
     Fired,
+    Foretold,
     Observation,
     Outcome,
     Proof,
     Rival,
     Rule,
     RuledOut,
+    SettingChange,
     Try,
     recovered,
 )
@@ -206,4 +208,41 @@ _TRIES = (
 )
 _PROOF = Proof("stepline compare BEFORE AFTER, recorded at the present and at a lowered context length", 60.0)
 
-RULE = Rule("K401", "context-capacity-work", "0.1.0", check)
+
+def _shorter(picture: Picture) -> SettingChange | None:
+    """The least configured context that the load needs."""
+    enough, configured = enough_context(picture), picture.target.configured_context
+    if enough is None or configured is None or enough >= configured:
+        return None
+    return SettingChange("context_length", enough)
+
+
+def _gpu_work(before: Picture, after: Picture) -> Foretold | None:
+    """GPU time of a step at the context that AFTER is configured for, from BEFORE's trace and from AFTER's own."""
+    ours, theirs, configured = before.traced, after.traced, after.target.configured_context
+    if ours is None or configured is None:
+        return None
+    from stepline.model.trace.context_work import span_at  # noqa: PLC0415  # numpy, only where a trace was read
+
+    predicted = span_at(ours.group, configured)
+    if predicted is None:
+        return None
+    alike = theirs is not None and theirs.group.batch == ours.group.batch
+    measured = (theirs.group.graph_span_ms or theirs.group.span_ms) if alike and theirs is not None else None
+    return Foretold(
+        f"GPU time of a step at {ours.group.batch} running, for {configured:,} tokens",
+        "ms",
+        predicted,
+        measured,
+    )
+
+
+RULE = Rule(
+    "K401",
+    "context-capacity-work",
+    "0.1.0",
+    check,
+    change=_shorter,
+    foretell=_gpu_work,
+    by_context=True,
+)

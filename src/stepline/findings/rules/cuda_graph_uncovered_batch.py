@@ -42,6 +42,7 @@ from stepline.findings.outcome import (
     Rival,
     Rule,
     RuledOut,
+    SettingChange,
     Try,
     recovered,
 )
@@ -234,4 +235,10 @@ def _raise(running: float) -> Try:
     )
 
 
-RULE = Rule("H303", "cuda-graph-uncovered-batch", "0.1.0", check)
+def _covered(picture: Picture) -> SettingChange | None:
+    """Graphs up to the running batch of a rank."""
+    load = picture.load
+    return None if load is None else SettingChange("decode_graph_sizes", round(load.running / load.ranks))
+
+
+RULE = Rule("H303", "cuda-graph-uncovered-batch", "0.1.0", check, change=_covered)
