@@ -10,8 +10,8 @@ from stepline.evidence.run import ReadingDoubt, Run
 from stepline.facts.calibrations import measured_gpu
 from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Picture
-from stepline.sources.read import trace_files
 from stepline.sources.read import read as read_files
+from stepline.sources.read import trace_files
 from stepline.tasks.progress import SILENT, Progress
 from stepline.tasks.setup import UNTOLD, SetupRequest, setup_of
 
