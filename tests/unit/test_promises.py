@@ -69,3 +69,18 @@ def test_only_the_command_line_mentions_argparse():
         path.relative_to(source).parts[0] for path in source.rglob("*.py") if "argparse" in path.read_text()
     }
     assert known == {"cli"}
+
+
+def test_a_rule_is_of_a_release_that_the_changelog_knows():
+    releases = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert {rule.since for rule in RULES} <= set(releases)
+
+
+def test_source_names_no_document_that_is_not_here():
+    source = ROOT / "src" / "stepline"
+    named = {
+        name
+        for path in source.rglob("*.py")
+        for name in re.findall(r"(?<![\w/])docs/[\w-]+\.md\b|\bDESIGN\b", path.read_text("utf-8"))
+    }
+    assert {name for name in named if not (ROOT / name).is_file()} == set()

@@ -187,11 +187,6 @@ class StepGroup(msgspec.Struct, frozen=True, kw_only=True):
         """
         return self.busy_ms / self.span_ms if self.span_ms else 0.0
 
-    def gemm_byte_s(self, weight_bytes: float) -> float | None:
-        """Bytes a second at which dense GEMMs read the weights, each of them once a step."""
-        gemm = self.component_ms("gemm")
-        return weight_bytes / gemm * 1e3 if gemm else None
-
     def component_ms(self, name: str) -> float:
         """Busy milliseconds per step of a component, 0 where the trace shows none of it."""
         return sum(part.busy_ms for part in self.components if part.component == name)

@@ -54,7 +54,6 @@ def diagnose(picture: Picture) -> view.Diagnosis:
             queue=picture.phases.queue_ms,
             prefill=picture.phases.prefill_ms,
             decode=picture.phases.decode_ms,
-            front_end=None,
             worst=picture.phases.worst,
         ),
         health=_health(picture.run) + _since(picture),

@@ -101,7 +101,6 @@ class LawView(msgspec.Struct, frozen=True, kw_only=True):
     shape: str | None = None
     fixed_ms: float | None = None
     per_request_ms: float | None = None
-    per_ktoken_ms: float | None = None
     ceiling_tok_s: float | None = None
     fixed_interval: Span | None = None
     interval: Span | None = None
@@ -162,7 +161,6 @@ class PhasesView(msgspec.Struct, frozen=True, kw_only=True):
     queue: float | None
     prefill: float | None
     decode: float | None
-    front_end: float | None
     worst: str | None
 
 

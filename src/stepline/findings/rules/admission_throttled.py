@@ -97,4 +97,4 @@ def _fired(picture: Picture, limit: RunningLimit, usage: float) -> Fired:
     )
 
 
-RULE = Rule("S206", "admission-throttled", "0.2.0", check, proven=False)
+RULE = Rule("S206", "admission-throttled", "0.1.0", check, proven=False)

@@ -80,4 +80,4 @@ def _heaviest(levels: list[LoadLevel]) -> LoadLevel:
     return max(levels, key=lambda level: (level.concurrency or 0.0, level.start_s or 0.0))
 
 
-RULE = Rule("L101", "client-bound", "0.2.0", check, hides_changes=True)
+RULE = Rule("L101", "client-bound", "0.1.0", check, hides_changes=True)

@@ -156,4 +156,4 @@ def _at_full_clock(picture: Picture, share: float) -> Gain | None:
     return Gain(tok_s=middle.tok_s, low=loop.tok_s, high=best.tok_s, binds_next=after)
 
 
-RULE = Rule("P601", "clock-throttle", "0.2.0", check)
+RULE = Rule("P601", "clock-throttle", "0.1.0", check)

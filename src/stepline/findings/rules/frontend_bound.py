@@ -124,4 +124,4 @@ def _gain(rate: float | None, side: BothSides) -> Gain | None:
     return Gain(tok_s=(low + high) / 2, low=low, high=high, binds_next="the engine's step at the whole load")
 
 
-RULE = Rule("H304", "frontend-bound", "0.2.0", check)
+RULE = Rule("H304", "frontend-bound", "0.1.0", check)

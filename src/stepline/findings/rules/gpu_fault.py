@@ -58,4 +58,4 @@ def check(picture: Picture) -> Outcome:
     )
 
 
-RULE = Rule("P602", "gpu-fault", "0.2.0", check, proven=False)
+RULE = Rule("P602", "gpu-fault", "0.1.0", check, proven=False)

@@ -65,4 +65,4 @@ def check(picture: Picture) -> Outcome:
     )
 
 
-RULE = Rule("H305", "grammar-stall", "0.2.0", check, proven=False)
+RULE = Rule("H305", "grammar-stall", "0.1.0", check, proven=False)

@@ -168,4 +168,4 @@ def _fired(evidence: tuple[Observation, ...], run: Run, *, by_time: bool) -> Fir
     )
 
 
-RULE = Rule("C504", "pd-transfer", "0.2.0", check)
+RULE = Rule("C504", "pd-transfer", "0.1.0", check)

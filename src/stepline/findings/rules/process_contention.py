@@ -84,4 +84,4 @@ def check(picture: Picture) -> Outcome:
     )
 
 
-RULE = Rule("H306", "process-contention", "0.3.0", check)
+RULE = Rule("H306", "process-contention", "0.1.0", check)

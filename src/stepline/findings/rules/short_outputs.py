@@ -106,4 +106,4 @@ def _evidence(load: Load, prompt: float, times: tuple[float, float] | None) -> t
     )
 
 
-RULE = Rule("L103", "short-outputs", "0.2.0", check, proven=False)
+RULE = Rule("L103", "short-outputs", "0.1.0", check, proven=False)

@@ -77,4 +77,4 @@ def check(picture: Picture) -> Outcome:
     )
 
 
-RULE = Rule("K406", "tensor-pipe-idle", "0.2.0", check, proven=False)
+RULE = Rule("K406", "tensor-pipe-idle", "0.1.0", check, proven=False)

@@ -165,11 +165,6 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
         return self.body.params
 
     @property
-    def params_without_embedding(self) -> float:
-        """`params` without the input embedding (the head is counted)."""
-        return self.body.params - self._embedding
-
-    @property
     def active_params(self) -> float:
         """Parameters one token passes, without the input embedding, with the head."""
         dense = sum(m.total for m in self.body.matrices if m.component != "embedding")
@@ -181,7 +176,3 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
         if self.exact_bytes is not None:
             return self.exact_bytes
         return self.body.stored_bytes + (self.draft.stored_bytes if self.draft else 0.0)
-
-    @property
-    def _embedding(self) -> float:
-        return sum(m.total for m in self.body.matrices if m.component == "embedding")

@@ -137,32 +137,6 @@ def decode_floor(
     )
 
 
-def step_slope_ms_per_request(
-    architecture: Architecture,
-    gpu: Gpu,
-    layout: Layout,
-    *,
-    batch: tuple[float, float],
-    context_tokens: float,
-    routing: Routing = "expected",
-    kv_dtype: str = "auto",
-) -> float:
-    """Return how much the floor grows per added request between two batches, in ms."""
-    first, second = (
-        decode_floor(
-            architecture,
-            gpu,
-            layout,
-            batch=n,
-            context_tokens=context_tokens,
-            routing=routing,
-            kv_dtype=kv_dtype,
-        ).total_ms
-        for n in batch
-    )
-    return (second - first) / (batch[1] - batch[0])
-
-
 def _times(work: list[Work], gpu: Gpu) -> tuple[float, float]:
     """Bandwidth and compute time in ms, each summed over the step."""
     bandwidth_s = sum(part.bytes for part in work) / gpu.bandwidth_bytes_s

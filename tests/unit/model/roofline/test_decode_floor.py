@@ -6,7 +6,7 @@ from stepline.errors import UnknownFact, UsageError
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
 from stepline.model.roofline.architecture import Architecture, parse_config
-from stepline.model.roofline.decode_floor import Floor, decode_floor, step_slope_ms_per_request
+from stepline.model.roofline.decode_floor import Floor, Routing, decode_floor
 from stepline.model.roofline.forward_cost import cache_work, distinct_experts
 from stepline.model.roofline.knee import knee_batch
 from stepline.model.roofline.layout import Layout
@@ -94,13 +94,17 @@ def test_latency_nobody_measured_is_said_not_counted() -> None:
 
 
 def test_expected_slope_of_a_cut_down_v4() -> None:
-    mini = parse_config(V4_MINI)
-    slope = step_slope_ms_per_request(mini, H200, Layout(), batch=(1, 16), context_tokens=300)
-    assert slope == pytest.approx(0.156, rel=0.02)
-    strict = step_slope_ms_per_request(
-        mini, H200, Layout(), batch=(1, 16), context_tokens=300, routing="strict"
-    )
-    assert 0 < strict < 0.001
+    def slope_ms(routing: Routing) -> float:
+        one, sixteen = (
+            decode_floor(
+                parse_config(V4_MINI), H200, Layout(), batch=batch, context_tokens=300, routing=routing
+            ).total_ms
+            for batch in (1, 16)
+        )
+        return (sixteen - one) / 15
+
+    assert slope_ms("expected") == pytest.approx(0.156, rel=0.02)
+    assert 0 < slope_ms("strict") < 0.001
 
 
 def test_work_by_the_configured_context_is_a_second_line() -> None:
