@@ -40,9 +40,9 @@ def url(tmp_path) -> Iterator[str]:
 
 
 def test_record_returns_what_diagnose_takes(url, tmp_path):
-    run = stepline.record(url, tmp_path / "capture", budget="40s", concurrency="1,16", profile=False)
-    assert [level.concurrency for level in run.levels] == [1, 16]
-    found = stepline.diagnose(run, gpu="h200", model="meta-llama/Llama-3.1-8B").findings
+    evidence = stepline.record(url, tmp_path / "capture", budget="40s", concurrency="1,16", profile=False)
+    assert [level.concurrency for level in evidence.runs[0].levels] == [1, 16]
+    found = stepline.diagnose(evidence, gpu="h200", model="meta-llama/Llama-3.1-8B").findings
     assert found[0].code in ("S201", "L101"), "L101 only where this machine is too busy for the client"
 
 
