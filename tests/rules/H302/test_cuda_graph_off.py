@@ -6,7 +6,7 @@ from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
 from stepline.evidence.scheduler import PrefillReport
 from stepline.findings.outcome import CannotTell, Clear, Fired
-from tests.rules.server import LOG, Stage, check, server
+from tests.rules.server import LOG, Stage, check, picture, server
 from tests.rules.traces import with_trace
 
 
@@ -162,3 +162,24 @@ def test_without_counters_the_rival_stays_open():
     assert answer.ruled_out == ()
     assert answer.gain is not None
     assert check("H302", server(_eager(None), model=None), gpu=None).__class__ is CannotTell
+
+
+def test_a_graph_may_take_a_fifth_less_or_a_quarter_more_than_the_gpu_works_now():
+    gain = check("H302", server(_eager(0.2), decode_graphs=False)).gain
+    assert gain.low == pytest.approx(64_000 / (1.25 * 7.0), rel=0.01)
+    assert gain.high == pytest.approx(64_000 / (0.8 * 7.0), rel=0.01)
+
+
+def test_without_counters_a_step_with_graphs_reaches_six_tenths_of_its_floor():
+    run = server(_eager(None))
+    floors = picture(run).floors
+    gain = check("H302", run).gain
+    assert gain.tok_s == pytest.approx(64_000 / (floors.expected.total_ms / 0.6))
+    assert gain.high == pytest.approx(64_000 / floors.strict.total_ms)
+
+
+@pytest.mark.parametrize(("times", "fires"), [(2.4, False), (2.6, True)])
+def test_without_counters_a_step_is_suspected_from_two_and_a_half_floors_on(times, fires):
+    floor = picture(server(_eager(None))).floors.here.total_ms
+    answer = check("H302", server([Stage(running=64, step_ms=times * floor, graph=False)]))
+    assert isinstance(answer, Fired) is fires

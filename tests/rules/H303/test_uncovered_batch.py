@@ -1,4 +1,5 @@
 import msgspec
+import pytest
 
 from stepline.facts.catalogue import find_model
 from stepline.findings.outcome import CannotTell, Clear, Fired
@@ -144,3 +145,19 @@ def test_idle_time_that_does_not_fit_beside_decode_steps_is_the_hosts():
     host = check("H301", run)
     assert isinstance(host, Fired)
     assert host.status == "confirmed"
+
+
+def test_a_covered_step_may_be_a_tenth_shorter_or_a_third_longer_than_the_law_says():
+    run = server([*COVERED, Stage(running=32, step_ms=28.0, graph=False)], decode_graph_sizes=(1, 2, 4, 8))
+    gain = check("H303", run).gain
+    assert gain.high / gain.tok_s == pytest.approx(1 / 0.9)
+    assert gain.tok_s / gain.low == pytest.approx(1.3)
+
+
+@pytest.mark.parametrize(("over", "fires"), [(1.07, False), (1.15, True)])
+def test_a_jump_is_a_tenth_above_the_covered_law(over, fires):
+    covered_ms = 5.1 + 24 * 0.025  # the line through 5.0 ms at 4 and 5.1 ms at 8
+    run = server(
+        [*COVERED, Stage(running=32, step_ms=over * covered_ms, graph=False)], decode_graph_sizes=(1, 2, 4, 8)
+    )
+    assert isinstance(check("H303", run), Fired) is fires

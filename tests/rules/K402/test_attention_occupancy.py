@@ -168,3 +168,11 @@ def test_another_context_at_a_smaller_batch_says_which_batch_is_missing():
     answer = check("K402", server(_probed(0.06)))
     assert isinstance(answer, CannotTell)
     assert "steps at 64 running over contexts" in answer.needs
+
+
+def test_without_a_trace_a_sound_backend_may_take_a_fifth_less_or_twice_as_long():
+    gain = check("K402", server(_contexts(0.12))).gain
+    steps = [1000 / rate for rate in (gain.tok_s, gain.high, gain.low)]
+    assert steps[1] / steps[0] == pytest.approx(0.8)
+    far = check("K402", server(_contexts(1.2))).gain
+    assert far.tok_s / far.low == pytest.approx(2.0)

@@ -5,7 +5,7 @@ from stepline.evidence.load import LeverTrial
 from stepline.evidence.origin import Origin
 from stepline.findings.outcome import CannotTell, Clear, Fired
 from tests.rules.kernels import NVJET, SGEMM, Kernel, running
-from tests.rules.server import LLAMA_8B, Stage, check, diagnosed, server
+from tests.rules.server import LLAMA_8B, Stage, check, diagnosed, picture, server
 
 WIDE = Kernel(name=SGEMM, busy_ms=10.6)
 REST = Kernel(name="fused_rope_kernel", busy_ms=1.4)
@@ -110,3 +110,21 @@ def test_an_experiment_in_which_32_bits_are_faster_confirms_it(after, codes):
     )
     answer = diagnosed(msgspec.structs.replace(server([], model=None), levers=(trial,)))
     assert [finding.code for finding in answer.findings] == codes
+
+
+def test_at_the_slow_end_narrow_products_take_half_as_long_again_as_their_bytes():
+    run = running(WIDE, REST, step_ms=12.1)
+    seen = picture(run)
+    floor = sum(part.ms for part in seen.floors.here.components if part.name != "kv read")
+    rate, gain = seen.rate_tok_s, check("K405", run).gain
+    slow_ms = 12.1 - 10.6 + max(1.5 * floor, 10.6 / 2)
+    assert gain.low == pytest.approx(rate * 12.1 / slow_ms, rel=0.01)
+
+
+@pytest.mark.parametrize(("narrow_ms", "whole"), [(0.8, True), (1.6, False)])
+def test_from_nine_tenths_of_matrix_time_on_the_whole_model_was_widened(narrow_ms, whole):
+    """Then the rest of the step is wide too, and its floor is the fast end."""
+    narrow = Kernel(name=NVJET, busy_ms=narrow_ms)
+    run = running(WIDE, narrow, Kernel(name="fused_rope_kernel", busy_ms=4.0), step_ms=17.0)
+    gain, floor_ms = check("K405", run).gain, picture(run).floors.here.total_ms
+    assert (gain.high == pytest.approx(4000 / floor_ms, rel=0.01)) is whole

@@ -104,3 +104,27 @@ def test_a_server_that_answered_quickly_before_was_warm(warm_s, kind):
         for n, ttft_ms, start_s in sorted(timed, key=lambda one: one[2])
     ]
     assert isinstance(check("L104", server(STEADY, levels=levels)), kind)
+
+
+@pytest.mark.parametrize(("requests", "fires"), [(28, False), (36, True)])
+def test_a_first_reading_holds_answers_of_half_its_streams(requests, fires):
+    whole = msgspec.structs.replace(level(64, 6500, 6.6, 270), requests=256)
+    first = msgspec.structs.replace(whole, tok_s=1200.0, requests=requests)
+    assert isinstance(check("L104", server(STEADY, levels=[first, whole])), Fired) is fires
+
+
+@pytest.mark.parametrize(("faster", "fires"), [(1.1, False), (1.2, True)])
+def test_a_repeated_level_15_percent_faster_was_cold_the_first_time(faster, fires):
+    levels = [level(1, 100, 4.9, 43), level(1, 100 * faster, 4.9, 43)]
+    assert isinstance(check("L104", server(STEADY, levels=levels)), Fired) is fires
+
+
+@pytest.mark.parametrize(("times", "fires"), [(4.5, False), (5.5, True)])
+def test_a_first_token_five_times_later_under_light_load(times, fires):
+    levels = [level(1, 190, 5.0, 300 * times), level(8, 1450, 5.1, 300)]
+    assert isinstance(check("L104", server(STEADY, levels=levels)), Fired) is fires
+
+
+@pytest.mark.parametrize(("later_ms", "fires"), [(180.0, False), (220.0, True)])
+def test_a_slowest_first_token_must_be_200_ms_later_too(later_ms, fires):
+    assert isinstance(_again(20.0 + later_ms, 20.0), Fired) is fires

@@ -137,3 +137,27 @@ def test_a_clock_as_stated_is_held_against_the_data_sheet():
     assert isinstance(check("P601", stated(1500), gpu="rtx a4000"), Clear)
     assert isinstance(check("P601", stated(628), gpu=None), CannotTell)
     assert isinstance(check("P601", stated(628), gpu="mi300x"), CannotTell)
+
+
+def test_at_the_fast_end_time_shrinks_with_the_clock_read_two_percent_too_high():
+    answer = check("P601", loaded(*sampled(990, HW_HEAT)))
+    assert answer.gain.high == pytest.approx(4600 / (0.98 * 0.5), rel=0.001)
+
+
+@pytest.mark.parametrize(("share", "fires"), [(0.80, True), (0.87, False)])
+def test_a_clock_is_low_below_85_percent(share, fires):
+    assert isinstance(check("P601", loaded(*sampled(1980 * share, HW_HEAT))), Fired) is fires
+
+
+@pytest.mark.parametrize(("share", "fires"), [(0.45, True), (0.55, False)])
+def test_without_reasons_a_clock_below_half_is_enough(share, fires):
+    assert isinstance(check("P601", loaded(*sampled(1980 * share, None))), Fired) is fires
+
+
+@pytest.mark.parametrize(("named", "fires"), [(3, False), (5, True)])
+def test_most_samples_must_name_the_reason(named, fires):
+    samples = (
+        *sampled(990, HW_HEAT, number=named),
+        *sampled(990, POWER_CAP, number=8 - named, start_s=1.0 + named / 2),
+    )
+    assert isinstance(check("P601", loaded(*samples)), Fired) is fires

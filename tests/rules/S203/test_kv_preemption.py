@@ -172,3 +172,16 @@ def test_clear_when_the_counter_stands_at_zero():
 
 def test_cannot_tell_from_a_short_excerpt_with_a_full_pool():
     assert isinstance(check("S203", server([FULL])), CannotTell)
+
+
+def test_the_fast_end_takes_nine_tenths_of_the_time_away_at_most():
+    gain = check("S203", _with_retractions(40, 10_000, pool=0.6)).gain
+    assert 2 * (1 - 2000 / gain.tok_s) > 0.9
+    assert gain.high == pytest.approx(2000 / (1 - 0.9))
+
+
+@pytest.mark.parametrize(("usage", "clear"), [(0.88, True), (0.92, False)])
+def test_a_pool_below_nine_tenths_threw_nobody_out(usage, clear):
+    assert (
+        isinstance(check("S203", server([Stage(running=30, step_ms=6.0, pool_usage=usage)])), Clear) is clear
+    )

@@ -1,4 +1,5 @@
 import msgspec
+import pytest
 
 from stepline.evidence.load import LeverTrial
 from stepline.evidence.metrics import EngineMetrics
@@ -99,3 +100,15 @@ def test_an_ab_that_made_it_slower_confirms_it():
     )
     run = msgspec.structs.replace(server([]), levers=(lever,))
     assert [finding.code for finding in diagnosed(run).findings] == ["S205"]
+
+
+@pytest.mark.parametrize(("accept", "said"), [(1.75, False), (1.85, True)])
+def test_from_1_8_tokens_a_step_on_speculation_is_said_to_halve_the_steps(accept, said):
+    answer = check("S205", _with_spec(15.4, accept, 2.9))
+    assert ("halves the step count" in answer.headline) is said
+
+
+@pytest.mark.parametrize(("plain_ms", "fires"), [(9.4, False), (8.8, True)])
+def test_plain_decoding_a_tenth_faster_is_a_loss(plain_ms, fires):
+    """A speculative step of 20 ms with two tokens makes one in 10 ms."""
+    assert isinstance(check("S205", _with_spec(20.0, 2.0, plain_ms)), Fired) is fires
