@@ -26,13 +26,13 @@ from typing import Any, NamedTuple
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
 from stepline.findings.diagnosis import Diagnosis
+from stepline.lab.sim.captures.sweep import Level, Seen, Sent, row
 from stepline.lab.sim.engine import Engine
 from stepline.lab.sim.faults import Fault, Start
 from stepline.lab.sim.prompt import BLOCK, Prompt, Request
 from stepline.lab.sim.serve import serve_until_stopped
 from stepline.lab.sim.start import Started, start
 from stepline.lab.sim.surfaces import surface
-from stepline.lab.sim.sweep import Level, Seen, Sent, row
 from stepline.lab.sim.virtual import Virtual
 from stepline.lab.sim.world import Work
 from stepline.tasks.diagnose import diagnose

@@ -29,11 +29,11 @@ import msgspec
 from stepline.errors import SteplineError
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
-from stepline.lab.sim.capture import EPOCH_S, write_capture
-from stepline.lab.sim.cases import Case, cases
+from stepline.lab.sim.captures.capture import EPOCH_S, write_capture
+from stepline.lab.sim.captures.cases import Case, cases
+from stepline.lab.sim.captures.load import VirtualClient
 from stepline.lab.sim.engine import Engine
 from stepline.lab.sim.faults import Base
-from stepline.lab.sim.load import VirtualClient
 from stepline.lab.sim.start import start
 from stepline.lab.sim.surfaces import surface
 from stepline.lab.sim.virtual import Virtual

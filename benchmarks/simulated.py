@@ -23,8 +23,8 @@ import msgspec
 
 from stepline.errors import SteplineError
 from stepline.findings.registry import RULES, find_rule
-from stepline.lab.sim.capture import write_capture
-from stepline.lab.sim.cases import Case, cases
+from stepline.lab.sim.captures.capture import write_capture
+from stepline.lab.sim.captures.cases import Case, cases
 from stepline.score.scores import Answer, Scores, Share, score
 from stepline.tasks.diagnose import diagnose
 from stepline.tasks.setup import SetupRequest

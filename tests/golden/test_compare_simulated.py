@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from stepline.cli.main import main
-from stepline.lab.sim.capture import write_capture
-from stepline.lab.sim.cases import cases
+from stepline.lab.sim.captures.capture import write_capture
+from stepline.lab.sim.captures.cases import cases
 
 SEEDS = (1000, 1001, 1004)
 """Two servers within a percent of each other, and one almost two percent apart from both."""

@@ -12,8 +12,8 @@ import pytest
 import stepline
 from stepline.evidence.run import Run
 from stepline.findings.diagnosis import Diagnosis
-from stepline.lab.sim.capture import write_capture
-from stepline.lab.sim.cases import Case, cases
+from stepline.lab.sim.captures.capture import write_capture
+from stepline.lab.sim.captures.cases import Case, cases
 from stepline.lab.sim.faults import FAULTS
 from stepline.tasks.diagnose import diagnose
 from stepline.tasks.setup import SetupRequest

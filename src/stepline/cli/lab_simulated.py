@@ -6,7 +6,7 @@ import os
 import sys
 
 from stepline.errors import UsageError
-from stepline.lab.sim.cases import cases
+from stepline.lab.sim.captures.cases import cases
 from stepline.lab.sim.faults import FAULTS
 from stepline.lab.sim.start import ENGINES
 
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         UsageError: `--only` names no fault and no case.
     """
-    from stepline.lab.sim.runner import write_captures  # noqa: PLC0415  # the HTTP parser, only to simulate
+    from stepline.lab.sim.captures.runner import write_captures  # noqa: PLC0415  # the HTTP parser, only to simulate
 
     engines = (args.engine,) if args.engine else tuple(ENGINES)
     drawn = list(cases(args.seed, engines=engines, repeats=args.repeats))

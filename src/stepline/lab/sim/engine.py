@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from stepline.lab.sim.counters import Counters
 from stepline.lab.sim.forward import Forward
 from stepline.lab.sim.frontend import FrontEnd
+from stepline.lab.sim.instruments.counters import Counters
 from stepline.lab.sim.prompt import Request
 from stepline.lab.sim.scheduler import Scheduler
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from stepline.lab.sim.engine import Clocked
-from stepline.lab.sim.profiler import Profiler
+from stepline.lab.sim.instruments.profiler import Profiler
 from stepline.lab.sim.sglang.api import SglangApi
 from stepline.lab.sim.sglang.log import SglangLog
 from stepline.lab.sim.start import Started

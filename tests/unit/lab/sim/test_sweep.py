@@ -1,6 +1,6 @@
 import pytest
 
-from stepline.lab.sim.sweep import Level, Seen, Sent, row
+from stepline.lab.sim.captures.sweep import Level, Seen, Sent, row
 
 
 def test_a_row_counts_only_its_steady_window() -> None:

@@ -11,12 +11,12 @@ from stepline.errors import UnknownFact, UsageError
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
 from stepline.lab.sim.calibration import load_calibration
+from stepline.lab.sim.captures.load import VirtualClient
+from stepline.lab.sim.captures.sweep import Level
 from stepline.lab.sim.engine import Engine
 from stepline.lab.sim.faults import FAULTS, PAIRS, find_fault
-from stepline.lab.sim.load import VirtualClient
 from stepline.lab.sim.shape import shape_of
 from stepline.lab.sim.start import Started, start
-from stepline.lab.sim.sweep import Level
 from stepline.lab.sim.virtual import Virtual
 from stepline.lab.sim.world import Cost, Disturbance, Work, World
 

@@ -11,7 +11,7 @@ import msgspec
 
 from stepline.lab.sim.engine import Clocked
 from stepline.lab.sim.http import Call, Reply
-from stepline.lab.sim.profiler import Profiler
+from stepline.lab.sim.instruments.profiler import Profiler
 from stepline.lab.sim.prompt import OnTokens, Prompt, Request, from_ids, from_text
 from stepline.lab.sim.sglang import info, metrics
 from stepline.lab.sim.sglang.log import SglangLog

@@ -1,7 +1,7 @@
 """SGLang 0.5.16's `/metrics` page."""
 
-from stepline.lab.sim.counters import Counters
-from stepline.lab.sim.prometheus import histogram
+from stepline.lab.sim.instruments.counters import Counters
+from stepline.lab.sim.instruments.prometheus import histogram
 from stepline.lab.sim.sglang.policy import SglangScheduler
 
 

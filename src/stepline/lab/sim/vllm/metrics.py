@@ -1,7 +1,7 @@
 """vLLM 0.20's `/metrics` page."""
 
-from stepline.lab.sim.counters import Counters
-from stepline.lab.sim.prometheus import histogram
+from stepline.lab.sim.instruments.counters import Counters
+from stepline.lab.sim.instruments.prometheus import histogram
 from stepline.lab.sim.vllm.info import BLOCK
 from stepline.lab.sim.vllm.policy import VllmScheduler
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from stepline.lab.sim.cases import Case
+from stepline.lab.sim.captures.cases import Case
 from stepline.lab.sim.faults import find_fault
 from stepline.lab.sim.forward import Forward
 

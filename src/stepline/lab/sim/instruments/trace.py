@@ -12,7 +12,7 @@ from typing import Any
 
 from stepline.facts.hardware import Gpu
 from stepline.lab.sim.forward import Forward
-from stepline.lab.sim.kernels import Forwarded, Kernel, after_layers, of_layers
+from stepline.lab.sim.instruments.kernels import Forwarded, Kernel, after_layers, of_layers
 from stepline.lab.sim.settings import Settings
 from stepline.lab.sim.shape import Shape
 from stepline.lab.sim.world import Disturbance

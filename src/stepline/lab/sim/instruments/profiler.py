@@ -6,9 +6,9 @@ from pathlib import Path
 from stepline.facts.hardware import Gpu
 from stepline.lab.sim.engine import Engine
 from stepline.lab.sim.forward import Forward
+from stepline.lab.sim.instruments.trace import Trace
 from stepline.lab.sim.settings import Settings
 from stepline.lab.sim.shape import Shape
-from stepline.lab.sim.trace import Trace
 
 STALL_S = 1.5
 """What writing a short trace stops a server for; 2 s and more were seen (the shortest captures of an H200)."""

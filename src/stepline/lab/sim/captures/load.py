@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from stepline.lab.sim.captures.sweep import Level, Seen, Sent, row
 from stepline.lab.sim.prompt import BLOCK, Prompt, Request
-from stepline.lab.sim.sweep import Level, Seen, Sent, row
 from stepline.lab.sim.virtual import Virtual
 
 _THINK_S = 0.0004

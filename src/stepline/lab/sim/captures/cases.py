@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from stepline.lab.sim.captures.sweep import Beside, Level
 from stepline.lab.sim.faults import FAULTS, PAIRS, Fault, find_fault
-from stepline.lab.sim.sweep import Beside, Level
 
 _SMALL = (
     ("meta-llama/Llama-3.1-8B", "h200", 1),

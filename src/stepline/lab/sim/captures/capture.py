@@ -9,15 +9,15 @@ from typing import Any
 
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
-from stepline.lab.sim.cases import Case
+from stepline.lab.sim.captures.cases import Case
+from stepline.lab.sim.captures.load import VirtualClient
+from stepline.lab.sim.captures.sweep import Level
+from stepline.lab.sim.captures.truth import Repeats, Truth, true_of
 from stepline.lab.sim.engine import Engine
 from stepline.lab.sim.faults import Base, Fault, find_fault
-from stepline.lab.sim.gpu import GpuSampler
-from stepline.lab.sim.load import VirtualClient
+from stepline.lab.sim.instruments.gpu import GpuSampler
 from stepline.lab.sim.start import start
 from stepline.lab.sim.surfaces import Surface, surface
-from stepline.lab.sim.sweep import Level
-from stepline.lab.sim.truth import Repeats, Truth, true_of
 from stepline.lab.sim.virtual import Virtual
 
 EPOCH_S = 1_767_225_600.0

@@ -1,6 +1,6 @@
 """Pieces of Prometheus' text format that both engines' pages are made of."""
 
-from stepline.lab.sim.counters import Histogram
+from stepline.lab.sim.instruments.counters import Histogram
 
 
 def histogram(name: str, labels: str, of: Histogram) -> list[str]:

@@ -5,8 +5,8 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from stepline.lab.sim.capture import write_capture
-from stepline.lab.sim.cases import Case
+from stepline.lab.sim.captures.capture import write_capture
+from stepline.lab.sim.captures.cases import Case
 
 
 def write_captures(cases: Iterable[Case], out: Path, jobs: int) -> Iterator[Path]:
