@@ -58,7 +58,7 @@ def check(picture: Picture) -> Outcome:
 
 
 def _setting(picture: Picture) -> SettingChange | None:
-    return None if picture.load is None else SettingChange("max_running", 77)
+    return None if picture.load is None else SettingChange(setting="max_running", value=77)
 
 
 RULE = Rule("H309", "toy-overlap-off", "0.1.0", check, change=_setting)

@@ -5,7 +5,8 @@ from stepline.evidence.origin import Sourced
 from stepline.evidence.run import Run
 from stepline.findings import diagnosis as view
 from stepline.findings import tables
-from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Rule, family_of
+from stepline.findings.families import family
+from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Rule
 from stepline.findings.registry import RULES
 from stepline.findings.roofline_view import roofline
 from stepline.findings.timeline import timeline
@@ -98,7 +99,7 @@ def _rank(rule: Rule, answer: Fired) -> tuple[bool, bool, float, bool, bool]:
     cost, sure, doubt = (
         answer.recoverable_tok_s,
         answer.status == "confirmed",
-        family_of(rule.code) == "measurement",
+        family(rule.code) == "measurement",
     )
     return (not (doubt and sure) or rule.code == SET_ASIDE, cost is None, -(cost or 0.0), not sure, doubt)
 

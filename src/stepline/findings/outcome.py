@@ -86,8 +86,8 @@ class CannotTell(msgspec.Struct, frozen=True):
 Outcome = Fired | Clear | CannotTell
 
 
-class SettingChange(NamedTuple):
-    """One setting of `ServerFacts` and the number to try."""
+class SettingChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting of `ServerFacts`, and the number that takes the cause away."""
 
     setting: str
     value: int
@@ -102,25 +102,6 @@ class Foretold(NamedTuple):
     measured: float | None
 
 
-Family = Literal["measurement", "scheduler", "host", "kernels", "communication", "hardware"]
-FAMILIES: dict[str, Family] = {
-    "L": "measurement",
-    "S": "scheduler",
-    "H": "host",
-    "K": "kernels",
-    "C": "communication",
-    "P": "hardware",
-}
-"""What the first letter of a code says. A cause of the measurement costs the server nothing."""
-IN_STEP: frozenset[Family] = frozenset({"host", "kernels", "communication"})
-"""Families of causes that a trace of decode steps can show."""
-
-
-def family_of(code: str) -> Family:
-    """The family of a cause, by its rule's code."""
-    return FAMILIES[code[0]]
-
-
 class Rule(NamedTuple):
     """One cause, and all that others ask of it. What no rule but a few have is None or False for the rest."""
 
@@ -133,11 +114,11 @@ class Rule(NamedTuple):
     proven: bool = True
     """False while no real positive and no real look-alike stand behind the rule: then it makes notes only."""
     change: Callable[[Picture], SettingChange | None] | None = None
-    """The setting to try where the cause is found (`stepline live --restart`)."""
+    """The one setting that proves the cause by its going; None where no single number does."""
+    grows_with_request: bool = False
+    """True where the cost follows the length of requests, or what bounds it: another context decides."""
     foretell: Callable[[Picture, Picture], Foretold | None] | None = None
     """From the pictures before and after the cause was removed (`stepline compare`); the gain is told without it."""
-    by_context: bool = False
-    """Where it is suspected, a load at another context decides."""
     hides_changes: bool = False
     """While it holds, a change of the server would not show in the rate."""
 

@@ -13,7 +13,7 @@ import msgspec
 
 from stepline.evidence.load import LoadLevel
 from stepline.findings.diagnosis import Diagnosis
-from stepline.findings.outcome import IN_STEP, family_of
+from stepline.findings.families import inside_step
 from stepline.findings.registry import find_rule
 from stepline.model.picture.picture import Picture
 from stepline.plan.experiment import Experiment, Limits, Stop
@@ -277,7 +277,7 @@ def _profile(
         return None
     if any(experiment.kind == "profile" for experiment in done) or picture.step is None:
         return None
-    in_step = [f for f in diagnosis.findings if family_of(f.code) in IN_STEP]
+    in_step = [finding for finding in diagnosis.findings if inside_step(finding.code)]
     open_cause = any(finding.status == "suspected" for finding in in_step)
     if not (open_cause or (_slow(picture) and not any(f.status == "confirmed" for f in diagnosis.findings))):
         return None
@@ -320,7 +320,9 @@ def _context(
     if len({experiment.input_tokens for experiment in done}) > 1:
         return None
     found = diagnosis.findings
-    grows = any(find_rule(finding.code).by_context and finding.status == "suspected" for finding in found)
+    grows = any(
+        finding.status == "suspected" and find_rule(finding.code).grows_with_request for finding in found
+    )
     return _other(limits, done) if grows or (_slow(picture) and not found) else None
 
 

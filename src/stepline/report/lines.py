@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from stepline import units
 from stepline.findings.diagnosis import Diagnosis, Finding, LawView, SaturationView, StepView
-from stepline.findings.outcome import Proof, family_of
+from stepline.findings.families import family
+from stepline.findings.outcome import Proof
 
 
 def sentence(text: str) -> str:
@@ -112,7 +113,7 @@ def worth(finding: Finding) -> str:
     """What removing the cause recovers; a measurement at fault costs no rate."""
     if finding.recoverable_tok_s is not None:
         return f"+{units.tok_s(finding.recoverable_tok_s)}"
-    return "no decode rate to recover" if family_of(finding.code) == "measurement" else "cost not known"
+    return "no decode rate to recover" if family(finding.code) == "measurement" else "cost not known"
 
 
 def proof_line(proof: Proof) -> str:

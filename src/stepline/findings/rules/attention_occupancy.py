@@ -208,4 +208,4 @@ def _fired(picture: Picture, cache: SlowCache) -> Fired:
 _TRY = Try("another attention backend, or more KV splits", "a restart; small numerical differences")
 _PROOF = Proof("stepline compare BEFORE AFTER, recorded at one long context with either backend", 60.0)
 
-RULE = Rule("K402", "attention-occupancy", "0.1.0", check, by_context=True)
+RULE = Rule("K402", "attention-occupancy", "0.1.0", check, grows_with_request=True)

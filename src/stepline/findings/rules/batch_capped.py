@@ -190,13 +190,13 @@ def _rivals(limit: RunningLimit) -> tuple[tuple[RuledOut, ...], tuple[Rival, ...
     return (), (Rival(name, "KV pool use (token usage in the log or /metrics)"),)
 
 
-def _raised(picture: Picture) -> SettingChange | None:
-    """A cap at all that is offered, or at what the KV pool holds of it."""
+def _room_for_all(picture: Picture) -> SettingChange | None:
+    """A cap at which all offered requests run, as far as the KV pool holds them."""
     limit = running_limit(picture)
     if limit is None or limit.offered is None:
         return None
     most = limit.offered if limit.fits is None else min(limit.offered, limit.fits)
-    return SettingChange("max_running", round(most)) if most > limit.running else None
+    return SettingChange(setting="max_running", value=round(most)) if most > limit.running else None
 
 
-RULE = Rule("S201", "batch-capped", "0.1.0", check, change=_raised)
+RULE = Rule("S201", "batch-capped", "0.1.0", check, change=_room_for_all)

@@ -209,12 +209,12 @@ _TRIES = (
 _PROOF = Proof("stepline compare BEFORE AFTER, recorded at the present and at a lowered context length", 60.0)
 
 
-def _shorter(picture: Picture) -> SettingChange | None:
-    """The least configured context that the load needs."""
+def _shorter_context(picture: Picture) -> SettingChange | None:
+    """A configured context that leaves room over the live one."""
     enough, configured = enough_context(picture), picture.target.configured_context
     if enough is None or configured is None or enough >= configured:
         return None
-    return SettingChange("context_length", enough)
+    return SettingChange(setting="context_length", value=enough)
 
 
 def _gpu_work(before: Picture, after: Picture) -> Foretold | None:
@@ -242,7 +242,7 @@ RULE = Rule(
     "context-capacity-work",
     "0.1.0",
     check,
-    change=_shorter,
+    change=_shorter_context,
+    grows_with_request=True,
     foretell=_gpu_work,
-    by_context=True,
 )

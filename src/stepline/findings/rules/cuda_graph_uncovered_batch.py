@@ -235,10 +235,14 @@ def _raise(running: float) -> Try:
     )
 
 
-def _covered(picture: Picture) -> SettingChange | None:
-    """Graphs up to the running batch of a rank."""
+def _graphs_at_load(picture: Picture) -> SettingChange | None:
+    """CUDA graphs up to the load's batch of one rank."""
     load = picture.load
-    return None if load is None else SettingChange("decode_graph_sizes", round(load.running / load.ranks))
+    return (
+        None
+        if load is None
+        else SettingChange(setting="decode_graph_sizes", value=round(load.running / load.ranks))
+    )
 
 
-RULE = Rule("H303", "cuda-graph-uncovered-batch", "0.1.0", check, change=_covered)
+RULE = Rule("H303", "cuda-graph-uncovered-batch", "0.1.0", check, change=_graphs_at_load)

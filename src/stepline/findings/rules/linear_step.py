@@ -147,4 +147,4 @@ def _fired(picture: Picture, law: StepLaw, cost: PerRequestCost) -> Fired:
     )
 
 
-RULE = Rule("K403", "linear-step", "0.1.0", check, by_context=True)
+RULE = Rule("K403", "linear-step", "0.1.0", check, grows_with_request=True)
