@@ -14,9 +14,9 @@ from stepline.sources.load.health import health
 from stepline.sources.load.level import Address, LevelPlan, LevelResult, Progress
 from stepline.sources.load.loops import Driven, Loop, Share
 from stepline.sources.load.request import head
+from stepline.sources.load.stream_counts import Seen
 from stepline.sources.load.stretches import stretches
 from stepline.sources.load.summary import summarise
-from stepline.sources.load.timeline import Seen
 from stepline.sources.load.workers import drive_by_workers
 
 SPARE_FILES = 128

@@ -6,7 +6,7 @@ import numpy as np
 
 from stepline.evidence.origin import Origin
 from stepline.evidence.scheduler import DecodeReport
-from stepline.sources.load.timeline import MIN_ROUNDS, Change, Floats, Seen, changes
+from stepline.sources.load.stream_counts import MIN_ROUNDS, Change, Floats, Seen, changes
 
 PROMPT_TIMES = 2.0
 """Beside decode steps a prompt may take longer than alone: up to twice, as its pieces share steps with them."""

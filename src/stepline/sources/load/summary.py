@@ -7,7 +7,7 @@ import numpy as np
 from stepline.evidence.load import LoadLevel
 from stepline.evidence.origin import Origin
 from stepline.sources.load.level import LevelPlan
-from stepline.sources.load.timeline import Floats, Seen, overlap, tokens_between
+from stepline.sources.load.stream_counts import Floats, Seen, overlap, tokens_between
 from stepline.sources.load.window import decoding_spans, steady_window
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from stepline.sources.load.level import LevelPlan
-from stepline.sources.load.timeline import MIN_ROUNDS, Seen, changes, overlap, tokens_between
+from stepline.sources.load.stream_counts import MIN_ROUNDS, Seen, changes, overlap, tokens_between
 
 NEARLY_FULL = 0.9
 """Of the greatest batch seen, where the server never lets all streams in: a single peak above the usual batch

@@ -4,7 +4,7 @@ from array import array
 from collections import deque
 
 from stepline.sources.load.answer import Record
-from stepline.sources.load.timeline import Seen
+from stepline.sources.load.stream_counts import Seen
 
 
 def step_s(running: int) -> float:

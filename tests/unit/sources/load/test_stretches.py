@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepline.evidence.scheduler import DecodeReport
+from stepline.sources.load.stream_counts import Seen
 from stepline.sources.load.stretches import stretches
-from stepline.sources.load.timeline import Seen
 from tests.unit.sources.load.engine import Request, serve, step_s
 
 LENGTHS = st.lists(st.lists(st.integers(1, 150), min_size=1, max_size=3), min_size=1, max_size=10)

@@ -11,8 +11,8 @@ from stepline.sources.load.answer import End, Record
 from stepline.sources.load.failures import failures
 from stepline.sources.load.health import Effort, health
 from stepline.sources.load.level import LevelPlan
+from stepline.sources.load.stream_counts import Seen
 from stepline.sources.load.summary import summarise
-from stepline.sources.load.timeline import Seen
 from tests.unit.sources.load.engine import serve, step_s
 
 CLOSED = LevelPlan(concurrency=2, input_tokens=64, output_tokens=10, seconds=10.0)
