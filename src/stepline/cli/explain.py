@@ -10,6 +10,7 @@ import msgspec
 
 from stepline.findings.outcome import Rule
 from stepline.findings.registry import RULES, find_rule
+from stepline.findings.relations import relation_lines, relations_of
 from stepline.findings.thresholds import Decider, thresholds_of
 
 
@@ -31,11 +32,14 @@ def run(args: argparse.Namespace) -> int:
         document = {
             **_row(rule),
             "sections": sections(page_of(rule)),
+            "relations": msgspec.to_builtins(relations_of(rule.code)),
             "thresholds": msgspec.to_builtins(thresholds_of(rule)),
         }
         sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
-        sys.stdout.write(f"{page_of(rule)}\n\n{threshold_lines(thresholds_of(rule))}\n")
+        sys.stdout.write(
+            f"{page_of(rule)}\n\n{relation_lines(rule.code)}\n\n{threshold_lines(thresholds_of(rule))}\n"
+        )
     return 0
 
 

@@ -8,17 +8,17 @@ from stepline.findings import tables
 from stepline.findings.families import family
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Rule
 from stepline.findings.registry import RULES
+from stepline.findings.relations import outranks_all
 from stepline.findings.roofline_view import roofline
 from stepline.findings.timeline import timeline
 from stepline.findings.tried import with_trials
 from stepline.model.measure.counters import over_recording
 from stepline.model.measure.drift import find_drift
-from stepline.model.measure.law import Interval, NoLaw, StepLaw
+from stepline.model.measure.law import Interval, NoLaw, StepLaw, law_or_none
 from stepline.model.measure.log_clock import clock_time
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.measure.traced_step import TracedStep
 from stepline.model.measure.windows import DecodeWindow
-from stepline.model.picture.assess import law_or_none
 from stepline.model.picture.picture import Picture
 from stepline.model.picture.step_points import T as POINTS
 from stepline.model.signs.host import gpu_busy
@@ -27,8 +27,6 @@ from stepline.model.signs.traced_floors import part_floors
 from stepline.version import __version__
 
 MAX_FINDINGS = 5
-SET_ASIDE = "L105"
-"""A doubt about evidence that no other finding uses once it is doubted: it comes last, not first."""
 
 
 def diagnose(picture: Picture) -> view.Diagnosis:
@@ -92,16 +90,13 @@ def _worth(answer: Fired, picture: Picture) -> bool:
 
 
 def _rank(rule: Rule, answer: Fired) -> tuple[bool, bool, float, bool, bool]:
-    """Known cost before unknown, more before less, sure before not, causes before doubts of the measurement.
+    """Sort key: confirmed faults of the measurement, then known cost (largest first), then confirmed before suspected.
 
-    A measurement known to be at fault comes before all: the other numbers rest on it. A trace at fault was set aside.
+    Which faults of the measurement come first is said in `relations.py`.
     """
-    cost, sure, doubt = (
-        answer.recoverable_tok_s,
-        answer.status == "confirmed",
-        family(rule.code) == "measurement",
-    )
-    return (not (doubt and sure) or rule.code == SET_ASIDE, cost is None, -(cost or 0.0), not sure, doubt)
+    cost, sure = answer.recoverable_tok_s, answer.status == "confirmed"
+    doubt = family(rule.code) == "measurement"
+    return (not (sure and outranks_all(rule.code)), cost is None, -(cost or 0.0), not sure, doubt)
 
 
 def _finding(rule: Rule, answer: Fired) -> view.Finding:

@@ -2,9 +2,9 @@
 
 from stepline import units
 from stepline.findings.outcome import CannotTell, Clear
+from stepline.model.measure.instruments import Instrument
 from stepline.model.measure.law import NoLaw, StepLaw
 from stepline.model.picture.picture import Picture
-from stepline.model.picture.step_points import CLIENT_GAP
 from stepline.model.signs.front_end import both_sides
 from stepline.model.signs.host import gpu_busy
 from stepline.model.signs.per_request_excess import PerRequestCost, per_request_cost
@@ -35,7 +35,9 @@ def roofline_excess(picture: Picture) -> tuple[StepLaw, PerRequestCost] | Cannot
             "what a step without drafts grows by: each request brings all its drafts to verify",
             "measure with speculation off, or take a trace",
         )
-    if picture.law.instrument == CLIENT_GAP and any(side.tokens_late for side in both_sides(picture)):
+    if picture.law.instrument == Instrument.CLIENT_GAP and any(
+        side.tokens_late for side in both_sides(picture)
+    ):
         return CannotTell(
             "the engine's own steps: the client's gaps hold what delays tokens on their way (H304)",
             "save decode lines over the same load",

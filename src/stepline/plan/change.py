@@ -27,7 +27,7 @@ class T:
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting of `ServerFacts` and the number to try."""
+    """One setting of `ServerFacts`, the number to try, and the rule that asks for it."""
 
     code: str
     setting: str

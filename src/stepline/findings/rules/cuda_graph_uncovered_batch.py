@@ -47,9 +47,9 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.change.predict import step_on_law, with_clean_step, with_other_cost
-from stepline.model.measure.law import LawPoint, fit
+from stepline.model.measure.instruments import Instrument
+from stepline.model.measure.law import LawPoint, fit, law_or_none
 from stepline.model.measure.thresholds import T as SHARED
-from stepline.model.picture.assess import law_or_none
 from stepline.model.picture.picture import Picture
 from stepline.model.picture.step_points import point_at
 from stepline.model.signs.host import T as HOST
@@ -139,7 +139,7 @@ def _by_sizes(picture: Picture, largest: int, running: float) -> Fired | None:
     """Steps on both sides of the largest graph, from an engine whose log does not say which ones used it."""
     covered = [point for point in picture.wall_points if point.running <= largest * HOST.edge]
     eager = point_at([point for point in picture.wall_points if point.running > largest * HOST.edge], running)
-    law = law_or_none(fit(covered, "steps within the graphs"))
+    law = law_or_none(fit(covered, Instrument.COVERED))
     busy = gpu_busy(picture)
     if law is None or eager is None or busy is None or 1 - busy.share < HOST.gpu_idle:
         return None

@@ -43,7 +43,7 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.model.change.predict import takes_turns, without_host
-from stepline.model.measure.law import NoLaw
+from stepline.model.measure.law import NoLaw, follows_no_batch
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.host import (
     BusyShare,
@@ -88,7 +88,7 @@ def check(picture: Picture) -> Outcome:
     busy = gpu_busy(picture)
     if busy is None:
         law = picture.law
-        sign = f"; {law.reason}" if isinstance(law, NoLaw) and "monotone" in law.reason else ""
+        sign = f"; {law.reason}" if isinstance(law, NoLaw) and follows_no_batch(law) else ""
         return CannotTell(
             f"the GPU's busy share while requests run, unprofiled{sign}",
             "save log, /metrics, client results and GPU samples under load",
@@ -125,7 +125,7 @@ def _fired(picture: Picture, busy: BusyShare) -> Fired:
     rate = picture.rate_tok_s
     gain = gain_from(without_host(picture, busy.share))
     evidence = [Observation(f"the GPU is busy {units.percent(busy.share)} of the time ({busy.instrument})")]
-    if isinstance(picture.law, NoLaw) and "monotone" in picture.law.reason:
+    if isinstance(picture.law, NoLaw) and follows_no_batch(picture.law):
         evidence.append(Observation(f"the step does not follow the batch: {picture.law.reason}"))
     traced = picture.traced
     if traced is not None and traced.wall_ms is not None:

@@ -57,7 +57,7 @@ from stepline.model.signs.host import T as HOST
 from stepline.model.signs.host import gpu_busy
 from stepline.model.signs.recompute import own_prompt_floor_ms, prompt_floor_ms, repeated_by_loop
 from stepline.model.signs.sm_clocks import clocks
-from stepline.model.signs.stretched_prompts import stretches_prompts
+from stepline.model.signs.stretched_prompts import Stretch, stretches_prompts
 from stepline.threshold import Threshold
 
 
@@ -120,6 +120,13 @@ def _others(picture: Picture, loop: ClosedLoop, load: Load, stated: float) -> tu
     return (tokens / number, number) if tokens > T.others * stated else (0.0, 0.0)
 
 
+STRETCHES: dict[Stretch, str] = {
+    "slow exchange": "slow exchange between GPUs (C501)",
+    "late rank": "a late rank (C502)",
+    "wide products": "products in 32 bits (K405)",
+}
+
+
 def check(picture: Picture) -> Outcome:
     """Decide whether prefill holds decode up beyond its floor."""
     loop, load = picture.loop, picture.load
@@ -153,9 +160,11 @@ def check(picture: Picture) -> Outcome:
     slower = 1.0 if clock is None else min(1.0, clock.share)
     own_ms, others_ms = own_ms / slower, others_ms / slower
     floor_ms = own_ms + others_ms
-    cause = stretches_prompts(picture)
-    if cause is not None:
-        return CannotTell(f"how long prompts take without {cause}", "diagnose again once that is removed")
+    stretch = stretches_prompts(picture)
+    if stretch is not None:
+        return CannotTell(
+            f"how long prompts take without {STRETCHES[stretch]}", "diagnose again once that is removed"
+        )
     ordinary = min(loop.other_ms_per_request, T.over_floor * floor_ms)
     excess = other * (1 - ordinary / loop.other_ms_per_request)
     if excess < SHARED.worth:

@@ -5,10 +5,9 @@ import math
 import msgspec
 
 from stepline.model.measure.closed_loop import ClosedLoop, decode_only
-from stepline.model.measure.law import Interval, StepLaw
+from stepline.model.measure.law import Interval, StepLaw, law_or_none
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.measure.traced_step import TracedStep
-from stepline.model.picture.assess import law_or_none
 from stepline.model.picture.picture import Picture, Step
 from stepline.model.picture.sign import sign
 from stepline.model.signs.cached_prompts import cached_share

@@ -13,17 +13,11 @@ import msgspec
 
 from stepline.model.change.pairs import Pair, Pairs
 from stepline.model.change.speedup import Measured, from_windows
+from stepline.model.measure.instruments import Instrument
 from stepline.model.measure.law import LawPoint
 from stepline.model.measure.windows import DecodeWindow
 from stepline.model.picture.picture import Picture
-from stepline.model.picture.step_points import (
-    CLIENT_GAP,
-    RECORDED,
-    STATED,
-    STATED_RATE,
-    WINDOW,
-    points_by_instrument,
-)
+from stepline.model.picture.step_points import points_by_instrument
 from stepline.threshold import Threshold
 
 
@@ -49,19 +43,26 @@ class T:
     )
 
 
-COMPARED = (WINDOW, CLIENT_GAP, RECORDED, STATED, STATED_RATE)
+COMPARED = (
+    Instrument.WINDOW,
+    Instrument.CLIENT_GAP,
+    Instrument.RECORDED,
+    Instrument.STATED,
+    Instrument.STATED_RATE,
+)
 """Best first. Means with prefill inside are left to the rates; regressed steps read 3 to 7 % low, and not alike."""
-OF_THE_ENGINE = (WINDOW, RECORDED)
-"""Instruments that differ from engine to engine."""
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """One run's step at one batch, by one instrument."""
 
     instrument: str
+    """Its name; with the engine's where engines measure differently."""
     running: float
     context: float | None
     measured: Measured
+    by_window: bool = False
+    """True of windows of a log, of which one alone may be anything."""
 
 
 def step_pairs(befores: Sequence[Picture], afters: Sequence[Picture]) -> Pairs:
@@ -139,8 +140,8 @@ def _same_context(one: float | None, other: float | None) -> bool:
 
 
 def _too_short(seen: Seen) -> bool:
-    """One window of a log may be anything; other instruments give one value for many steps."""
-    return seen.instrument.startswith(WINDOW) and seen.measured.windows < 2
+    """True of one window of a log; other instruments give one value for many steps."""
+    return seen.by_window and seen.measured.windows < 2
 
 
 def _instruments(runs: Sequence[Sequence[Seen]]) -> list[str]:
@@ -170,13 +171,14 @@ def _seen(picture: Picture) -> list[Seen]:
     ):
         if instrument not in COMPARED:
             continue
-        name = f"{instrument}, {engine}" if instrument in OF_THE_ENGINE and engine else instrument
-        if instrument == WINDOW:
+        name = f"{instrument}, {engine}" if instrument.of_engine and engine else instrument.value
+        if instrument is Instrument.WINDOW:
             found += [
                 Seen(
                     instrument=name,
                     running=running,
                     context=context,
+                    by_window=True,
                     measured=_steadied(from_windows([w.step_ms / w.accept_length for w in windows]), least),
                 )
                 for running, context, windows in window_groups(picture)
@@ -186,9 +188,9 @@ def _seen(picture: Picture) -> list[Seen]:
     return found
 
 
-def _context_at(picture: Picture, point: LawPoint, instrument: str) -> float | None:
+def _context_at(picture: Picture, point: LawPoint, instrument: Instrument) -> float | None:
     """Prompt and half the output of the client level behind a point; None for other instruments."""
-    if instrument != CLIENT_GAP:
+    if instrument is not Instrument.CLIENT_GAP:
         return None
     for level in picture.levels:
         here = level.running is not None and level.running.running == point.running

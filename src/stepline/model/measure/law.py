@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from stepline.model.measure.instruments import Instrument
 from stepline.model.measure.saturation import Saturation, saturation
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.threshold import Threshold
@@ -53,6 +54,7 @@ class T:
 
 
 Shape = Literal["flat", "linear", "cliff", "saturating"]
+Refusal = Literal["no step", "one batch", "narrow", "not monotone", "impossible"]
 
 
 class LawPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +78,7 @@ class Interval(msgspec.Struct, frozen=True):
 class StepLaw(msgspec.Struct, frozen=True, kw_only=True):
     """t(N) = fixed + per_request·N in ms, from points of one instrument."""
 
-    instrument: str
+    instrument: Instrument
     fixed_ms: float
     per_request_ms: float
     fixed_interval: Interval | None
@@ -117,9 +119,21 @@ class StepLaw(msgspec.Struct, frozen=True, kw_only=True):
 class NoLaw(msgspec.Struct, frozen=True, kw_only=True):
     """Why there is no law, the points all the same, and what would give one."""
 
+    refusal: Refusal
     reason: str
+    """The same as a sentence, with its numbers."""
     needs: str
     points: tuple[LawPoint, ...] = ()
+
+
+def law_or_none(law: StepLaw | NoLaw) -> StepLaw | None:
+    """The law; None where it is refused."""
+    return law if isinstance(law, StepLaw) else None
+
+
+def follows_no_batch(law: StepLaw | NoLaw) -> bool:
+    """True where a larger batch was seen to take a shorter step: something else sets it."""
+    return isinstance(law, NoLaw) and law.refusal == "not monotone"
 
 
 def level_points(steps: Iterable[tuple[float, float, bool | None]]) -> tuple[LawPoint, ...]:
@@ -143,7 +157,7 @@ def level_points(steps: Iterable[tuple[float, float, bool | None]]) -> tuple[Law
     return tuple(points)
 
 
-def fit(points: Sequence[LawPoint], instrument: str, *, experts: bool = False) -> StepLaw | NoLaw:
+def fit(points: Sequence[LawPoint], instrument: Instrument, *, experts: bool = False) -> StepLaw | NoLaw:
     """Fit the law to level points of one instrument; `experts` says that the model has them.
 
     Points on both sides of the graph ceiling are never joined: eager steps follow another law.
@@ -158,6 +172,7 @@ def fit(points: Sequence[LawPoint], instrument: str, *, experts: bool = False) -
         return msgspec.structs.replace(law, points=tuple(points))
     if len(points) < 2:
         return NoLaw(
+            refusal="one batch" if points else "no step",
             reason="one running batch was measured; a law needs two, and three to see whether it is straight"
             if points
             else "no valid step was measured",
@@ -167,6 +182,7 @@ def fit(points: Sequence[LawPoint], instrument: str, *, experts: bool = False) -
     smallest, largest = points[0].running, points[-1].running
     if largest < T.narrow * smallest:
         return NoLaw(
+            refusal="narrow",
             reason=f"steps were measured from {smallest:g} to {largest:g} running: too narrow for a start and a slope",
             needs=f"decode windows at {T.narrow:g} times the smallest batch or more: offer fewer and more streams",
             points=tuple(points),
@@ -175,6 +191,7 @@ def fit(points: Sequence[LawPoint], instrument: str, *, experts: bool = False) -
     if fall is not None:
         before, after = fall
         return NoLaw(
+            refusal="not monotone",
             reason=(
                 f"not monotone: the step falls from {before.step_ms:.2f} ms at {before.running:g} to "
                 f"{after.step_ms:.2f} ms at {after.running:g} running, so something other than the batch sets it"
@@ -188,6 +205,7 @@ def fit(points: Sequence[LawPoint], instrument: str, *, experts: bool = False) -
     impossible = _impossible(law)
     if impossible is not None:
         return NoLaw(
+            refusal="impossible",
             reason=impossible,
             needs="more decode windows at each batch, at one context and without prefill inside",
             points=tuple(points),
@@ -250,7 +268,7 @@ def _noise(first: LawPoint, second: LawPoint) -> float:
     )  # a median's standard error is 1.25 times a mean's (normal noise)
 
 
-def _least_squares(points: Sequence[LawPoint], instrument: str) -> StepLaw:
+def _least_squares(points: Sequence[LawPoint], instrument: Instrument) -> StepLaw:
     mean_n = statistics.fmean(p.running for p in points)
     mean_t = statistics.fmean(p.step_ms for p in points)
     spread = sum((p.running - mean_n) ** 2 for p in points)

@@ -123,6 +123,6 @@ def _wall_ms(batch: int | None, points: Sequence[LawPoint]) -> float | None:
 
 
 def traced_step(run: Run, points: Sequence[LawPoint]) -> TracedStep | None:
-    """The decode step that rules may use; None without one, or where it contradicts the unprofiled step (L105)."""
+    """The decode step that rules may use; None without one, or where it contradicts the unprofiled step."""
     found = None if run.trace is None else decode_of(run.trace, points)
     return None if found is None or found.contradicts_wall else found

@@ -11,7 +11,8 @@ from stepline.evidence.run import ReadingDoubt, Run
 from stepline.model.measure.closed_loop import ClosedLoop, from_measured
 from stepline.model.measure.context_probes import probe_levels, split, without
 from stepline.model.measure.gpu_use import GpuUse, align_clocks, gpu_use
-from stepline.model.measure.law import LawPoint, NoLaw, StepLaw, fit
+from stepline.model.measure.instruments import Instrument
+from stepline.model.measure.law import LawPoint, fit
 from stepline.model.measure.levels import OfferedLevel, offered_levels
 from stepline.model.measure.log_clock import in_one_clock
 from stepline.model.measure.operating_plateau import Operating, operating_plateau
@@ -33,16 +34,7 @@ from stepline.model.picture.picture import (
     Target,
     floor_of,
 )
-from stepline.model.picture.step_points import (
-    CLIENT_GAP,
-    INTERVAL,
-    STRETCH,
-    TPOT,
-    WINDOW,
-    WINDOW_FILLED,
-    best_points,
-    point_at,
-)
+from stepline.model.picture.step_points import best_points, point_at
 from stepline.model.picture.target import find_target
 from stepline.model.roofline.decode_floor import Floor
 from stepline.model.roofline.typical import Typical, typical_step
@@ -66,10 +58,6 @@ class T:
     )
 
 
-CLIENT_RATE = "engine's batch over the client's rate"
-MIXED = "decode lines with prefill inside (log)"
-
-
 def assess(run: Run, setup: Setup) -> Picture:
     """Compute the picture of a run."""
     whole = in_one_clock(_last_start(run))
@@ -85,7 +73,7 @@ def assess(run: Run, setup: Setup) -> Picture:
     points, instrument = best_points(run, windows, levels, load)
     experts = target.architecture is not None and bool(target.architecture.body.experts)
     law = fit(points, instrument, experts=experts)
-    walls = () if instrument in (INTERVAL, TPOT) else wall_points(run, windows, points)
+    walls = () if instrument.holds_prefill else wall_points(run, windows, points)
     step = _step(load, points, instrument, levels, windows)
     context = live_context(own, windows.usable, load)
     if context is None and setup.context_length is not None and target.configured_context is None:
@@ -200,7 +188,7 @@ def _ranks(run: Run) -> int:
 def _step(
     load: Load | None,
     points: Sequence[LawPoint],
-    instrument: str,
+    instrument: Instrument,
     levels: Sequence[OfferedLevel],
     windows: Windows,
 ) -> Step | None:
@@ -219,7 +207,7 @@ def _step(
         return Step(
             running=load.running / load.ranks,
             measured_ms=statistics.median(line.wall_ms for line in mixed),
-            instrument=MIXED,
+            instrument=Instrument.MIXED,
             disturbance="prefill is inside every line at this batch: the step is at most this",
             windows=len(mixed),
             tokens_per_step=statistics.fmean(line.accept_length for line in mixed),
@@ -234,7 +222,7 @@ def _step(
             running=level.running.running,
             measured_ms=1000 * level.running.running * tokens / level.tok_s,
             tokens_per_step=tokens,
-            instrument=CLIENT_RATE,
+            instrument=Instrument.CLIENT_RATE,
             disturbance="prefill and idle time are inside: the step is at most this",
             windows=1,
             upper_bound=True,
@@ -242,17 +230,17 @@ def _step(
     return None
 
 
-def _step_at(point: LawPoint, instrument: str, windows: Windows) -> Step:
-    unverified = instrument == WINDOW and not windows.valid
-    if instrument in (INTERVAL, TPOT):
+def _step_at(point: LawPoint, instrument: Instrument, windows: Windows) -> Step:
+    unverified = instrument == Instrument.WINDOW and not windows.valid
+    if instrument.holds_prefill:
         disturbance = "prefill and changes of batch are inside: the step is at most this"
     elif unverified:
         disturbance = "the start of the window was not seen: a prefill or a gap may be inside"
-    elif instrument in (WINDOW, WINDOW_FILLED):
+    elif instrument in (Instrument.WINDOW, Instrument.WINDOW_FILLED):
         disturbance = "none seen: windows with prefill, batch changes or the profiler inside were left out"
-    elif instrument == STRETCH:
+    elif instrument == Instrument.STRETCH:
         disturbance = "front end and network are inside, averaged away; no prompt was computed meanwhile"
-    elif instrument == CLIENT_GAP:
+    elif instrument == Instrument.CLIENT_GAP:
         disturbance = "front end and network are inside; a median holds no prefill"
     else:
         disturbance = "unknown: somebody wrote the number down"
@@ -264,7 +252,7 @@ def _step_at(point: LawPoint, instrument: str, windows: Windows) -> Step:
         windows=point.windows,
         graph=point.graph,
         tokens_per_step=_accept_length(windows, point.running),
-        upper_bound=unverified or instrument in (INTERVAL, TPOT),
+        upper_bound=unverified or instrument.holds_prefill,
     )
 
 
@@ -393,7 +381,11 @@ def _loop_from_log(run: Run, step: Step | None, windows: Windows) -> ClosedLoop 
     reads 5.8 ms a request where the client's rate gives 6.3. Needs engines that print by steps, and refills seen.
     """
     interval = run.server.decode_report_interval_steps
-    if step is None or step.instrument not in (WINDOW, WINDOW_FILLED) or step.upper_bound:
+    if (
+        step is None
+        or step.instrument not in (Instrument.WINDOW, Instrument.WINDOW_FILLED)
+        or step.upper_bound
+    ):
         return None
     if any(report.instrument != "window" for report in run.decodes):
         return None
@@ -475,8 +467,3 @@ def _trace_doubts(run: Run) -> list[ReadingDoubt]:
         return []
     doubts = [*run.trace.doubts, *(doubt for rank in run.trace.ranks for doubt in rank.doubts)]
     return [ReadingDoubt(topic=f"trace-{doubt.topic}", text=doubt.text) for doubt in doubts]
-
-
-def law_or_none(law: StepLaw | NoLaw) -> StepLaw | None:
-    """The law when there is one."""
-    return law if isinstance(law, StepLaw) else None

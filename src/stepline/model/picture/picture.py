@@ -10,6 +10,7 @@ from stepline.evidence.run import ReadingDoubt, Run
 from stepline.facts.hardware import Gpu
 from stepline.model.measure.closed_loop import ClosedLoop
 from stepline.model.measure.gpu_use import GpuUse
+from stepline.model.measure.instruments import Instrument
 from stepline.model.measure.law import Interval, LawPoint, NoLaw, StepLaw
 from stepline.model.measure.levels import OfferedLevel
 from stepline.model.measure.timeline import Plateau
@@ -80,7 +81,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     running: float
     measured_ms: float
-    instrument: str
+    instrument: Instrument
     disturbance: str
     windows: int
     interval: Interval | None = None

@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Sequence
 
 from stepline.evidence.run import Run
+from stepline.model.measure.instruments import Instrument
 from stepline.model.measure.law import LawPoint, level_points
 from stepline.model.measure.levels import OfferedLevel
 from stepline.model.measure.steady_regression import regressed_points
@@ -30,20 +31,9 @@ class T:
     )
 
 
-WINDOW = "decode windows (log)"
-WINDOW_FILLED = "decode lines (log), prefill regressed out where no window is free of it"
-STRETCH = "streams of one batch (client)"
-TPOT = "time per token (client)"
-INTERVAL = "means over a fixed time (log)"
-CLIENT_GAP = "median gap between tokens (client)"
-RECORDED = "engine's own step times"
-STATED = "step times as stated"
-STATED_RATE = "rate as stated for a running batch"
-
-
 def best_points(
     run: Run, windows: Windows, levels: Sequence[OfferedLevel], load: Load | None
-) -> tuple[tuple[LawPoint, ...], str]:
+) -> tuple[tuple[LawPoint, ...], Instrument]:
     """Level points of one instrument: the best that saw the load, else the best that saw anything.
 
     Instruments are never mixed in one law. In order: windows free of prefill (the log's, or the client's where
@@ -56,29 +46,30 @@ def best_points(
         for points, instrument in seen:
             if point_at(points, per_rank) is not None:
                 return points, instrument
-    return seen[0] if seen else ((), WINDOW)
+    return seen[0] if seen else ((), Instrument.WINDOW)
 
 
 def points_by_instrument(
     run: Run, windows: Windows, levels: Sequence[OfferedLevel], load: Load | None
-) -> tuple[tuple[tuple[LawPoint, ...], str], ...]:
+) -> tuple[tuple[tuple[LawPoint, ...], Instrument], ...]:
     """The level points of every instrument that saw any, best instrument first."""
     near = windows.usable if windows.by_client else _near_context(run, windows.usable, load)
     pure = level_points((w.running, w.step_ms, w.graph) for w in near)
     filled = [] if windows.by_client else regressed_points(windows.mixed, (point.running for point in pure))
     both = tuple(sorted((*pure, *filled), key=lambda point: point.running)) if filled else ()
     recorded = run.server.step_time_ms
+    by_engine = ((n, step, None) for n, step in (recorded.value if recorded else {}).items())
     stated = [(row.running, row.step_ms, row.graph) for row in run.step_rows if row.step_ms is not None]
     rates = [(row.running, 1000 * row.running / row.tok_s, row.graph) for row in run.step_rows if row.tok_s]
     candidates = [
-        (pure, STRETCH if windows.by_client else WINDOW),
-        (both, WINDOW_FILLED),
-        (_client_gaps(levels), CLIENT_GAP),
-        (level_points((w.running, w.step_ms, w.graph) for w in windows.bounded), INTERVAL),
-        (_times_per_token(levels), TPOT),
-        (level_points((n, step, None) for n, step in (recorded.value if recorded else {}).items()), RECORDED),
-        (level_points(stated), STATED),
-        (level_points(rates), STATED_RATE),
+        (pure, Instrument.STRETCH if windows.by_client else Instrument.WINDOW),
+        (both, Instrument.WINDOW_FILLED),
+        (_client_gaps(levels), Instrument.CLIENT_GAP),
+        (level_points((w.running, w.step_ms, w.graph) for w in windows.bounded), Instrument.INTERVAL),
+        (_times_per_token(levels), Instrument.TPOT),
+        (level_points(by_engine), Instrument.RECORDED),
+        (level_points(stated), Instrument.STATED),
+        (level_points(rates), Instrument.STATED_RATE),
     ]
     return tuple(candidate for candidate in candidates if candidate[0])
 

@@ -60,7 +60,7 @@ class GenericPath(msgspec.Struct, frozen=True, kw_only=True):
 def generic_path(group: StepGroup) -> GenericPath | None:
     """The component with most time in general kernels; None where operators, stacks and chains name none.
 
-    Work sized by the configured context is left out: it has a cause of its own (K401).
+    Work sized by the configured context is left out: that is a cause of its own.
     """
     found: list[GenericPath] = []
     for component in OWNERS:
@@ -166,8 +166,8 @@ class WideProducts(msgspec.Struct, frozen=True, kw_only=True):
 def wide_products(group: StepGroup) -> WideProducts:
     """Products of weights that run in fp32 or tf32, by the kernels' names.
 
-    Products sized by the configured context multiply no weights and have a cause of their own (K401). Nor does a
-    product with a single row where several requests run: that is attention, one request after the other (K404).
+    Products sized by the configured context multiply no weights and are a cause of their own. Nor does a product with
+    a single row where several requests run: that is attention, one request after the other.
     """
     products = [kernel for kernel in group.top if kernel.component in MATRICES]
     sized_ms = sum(kernel.busy_ms for kernel in products if kernel.context_multiple is not None)

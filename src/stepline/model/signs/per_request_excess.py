@@ -3,7 +3,7 @@
 import msgspec
 
 from stepline.facts.hardware import all_gpus
-from stepline.model.picture.assess import law_or_none
+from stepline.model.measure.law import law_or_none
 from stepline.model.picture.picture import Picture
 from stepline.model.picture.sign import sign
 from stepline.threshold import Threshold
