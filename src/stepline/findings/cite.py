@@ -1,20 +1,10 @@
 """What several rules say in the same words."""
 
 from stepline import units
-from stepline.findings.outcome import Gain, RuledOut
-from stepline.model.change.predict import Prediction
+from stepline.findings.outcome import RuledOut
 from stepline.model.measure.levers import lever_verdicts
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.per_request_excess import PerRequestCost
-
-
-def gain_from(prediction: Prediction | None) -> Gain | None:
-    """A prediction as a finding's gain."""
-    if prediction is None:
-        return None
-    return Gain(
-        tok_s=prediction.tok_s, low=prediction.low, high=prediction.high, binds_next=prediction.binds_next
-    )
 
 
 def levers_ruled_out(picture: Picture) -> tuple[RuledOut, ...]:

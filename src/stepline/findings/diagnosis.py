@@ -5,7 +5,8 @@ from typing import Literal
 import msgspec
 
 from stepline.findings.detail import KernelView, LevelView, LeverView, RooflineView, Timeline
-from stepline.findings.outcome import Gain, Proof, Rival, RuledOut, Status, Try
+from stepline.findings.outcome import Proof, Rival, RuledOut, Status, Try
+from stepline.model.change.gain import Gain
 
 SCHEMA_VERSION = 1
 

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from stepline.evidence.origin import Origin
+from stepline.model.change.gain import Gain
 from stepline.model.picture.picture import Picture
 
 Status = Literal["confirmed", "suspected"]
@@ -30,15 +31,6 @@ class Rival(msgspec.Struct, frozen=True):
 
     rival: str
     decided_by: str
-
-
-class Gain(msgspec.Struct, frozen=True, kw_only=True):
-    """The closed-loop rate after the cause is removed, with its interval and what limits then."""
-
-    tok_s: float
-    low: float
-    high: float
-    binds_next: str
 
 
 class Try(msgspec.Struct, frozen=True):

@@ -7,7 +7,8 @@ acts on several (a whole new build, another engine) says nothing about which.
 from stepline import units
 from stepline.evidence.load import LeverTrial
 from stepline.facts.levers import find_lever
-from stepline.findings.outcome import Clear, Fired, Gain, Observation, Outcome, Proof, Rule, RuledOut
+from stepline.findings.outcome import Clear, Fired, Observation, Outcome, Proof, Rule, RuledOut
+from stepline.model.change.gain import Gain
 from stepline.model.measure.levers import decisive_trials, lever_verdicts
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture

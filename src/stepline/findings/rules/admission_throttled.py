@@ -29,7 +29,6 @@ References:
 """
 
 from stepline import units
-from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
@@ -43,7 +42,7 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.change.predict import with_larger_batch
+from stepline.model.change.larger_batch import with_larger_batch
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.batch_limit import RunningLimit, running_limit
 
@@ -67,7 +66,7 @@ def check(picture: Picture) -> Outcome:
 
 
 def _fired(picture: Picture, limit: RunningLimit, usage: float) -> Fired:
-    gain = gain_from(with_larger_batch(picture, limit.running + (limit.waiting or 0.0)))
+    gain = with_larger_batch(picture, limit.running + (limit.waiting or 0.0))
     return Fired(
         status="suspected",
         headline=f"{limit.waiting:g} requests wait while {limit.running:.3g} run, though cap and pool have room",

@@ -28,7 +28,6 @@ References:
 """
 
 from stepline import units
-from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
@@ -42,7 +41,8 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.change.predict import traced_batch_step, with_decode_work
+from stepline.model.change.estimate import Estimate
+from stepline.model.change.shorter_step import traced_batch_step, with_decode_work
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.context_law import AtMost, SlowCache, cache_at_load, cache_at_most, law_at_load
@@ -91,14 +91,14 @@ def _from_trace(picture: Picture) -> Fired | None:
     step, gain = traced_batch_step(picture), None
     if step is not None:
         rest = step.measured_ms - took_ms
-        gain = gain_from(
-            with_decode_work(
-                picture,
+        gain = with_decode_work(
+            picture,
+            Estimate(
                 rest + EXCESS.above_roofline * floor_ms / 2,
                 rest + floor_ms,
                 rest + max(took_ms * dearest.waves, EXCESS.above_roofline * floor_ms),
-                "weights and the rest of the step",
-            )
+            ),
+            "weights and the rest of the step",
         )
     grid = "×".join(str(extent) for extent in dearest.grid if extent > 1) or "1"
     return Fired(
@@ -168,14 +168,14 @@ def _fired(picture: Picture, cache: SlowCache) -> Fired:
     sound_ms = law.last_ms - cache.excess_ms
     gain = None
     if step is not None and step.running == law.running:
-        gain = gain_from(
-            with_decode_work(
-                picture,
+        gain = with_decode_work(
+            picture,
+            Estimate(
                 min(step.measured_ms, sound_ms),
                 min(step.measured_ms, T.fast * sound_ms),
                 min(step.measured_ms, T.slow * sound_ms),
-                "weights and the rest of the step",
-            )
+            ),
+            "weights and the rest of the step",
         )
     return Fired(
         status="suspected",

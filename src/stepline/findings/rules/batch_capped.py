@@ -30,7 +30,6 @@ References:
 import msgspec
 
 from stepline import units
-from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
@@ -45,7 +44,7 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.change.predict import with_larger_batch
+from stepline.model.change.larger_batch import with_larger_batch
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.batch_limit import RunningLimit, running_limit
@@ -127,7 +126,7 @@ def _fired(picture: Picture, limit: RunningLimit) -> Fired:
     certain = limit.cap is not None and limit.pool_usage is not None
     offered = limit.offered or limit.running
     reachable = offered if limit.fits is None else min(offered, limit.fits)
-    gain = gain_from(with_larger_batch(picture, reachable))
+    gain = with_larger_batch(picture, reachable)
     if gain is not None and reachable < offered:
         pool = f"the KV pool, which holds {reachable:.0f} such requests"
         gain = msgspec.structs.replace(gain, binds_next=f"{pool}; then {gain.binds_next}")

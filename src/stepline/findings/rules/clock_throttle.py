@@ -35,7 +35,6 @@ from stepline.findings.outcome import (
     CannotTell,
     Clear,
     Fired,
-    Gain,
     Observation,
     Outcome,
     Proof,
@@ -45,7 +44,8 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.change.predict import loop_at_load
+from stepline.model.change.gain import Gain
+from stepline.model.change.loop_rates import loop_at_load
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.sm_clocks import Clocks, clocks
 from stepline.threshold import Threshold

@@ -27,12 +27,10 @@ References:
 """
 
 from stepline import units
-from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
     Fired,
-    Gain,
     Observation,
     Outcome,
     Proof,
@@ -42,7 +40,9 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.change.predict import saved_at_load, with_exchange
+from stepline.model.change.estimate import Estimate
+from stepline.model.change.gain import Gain
+from stepline.model.change.shorter_step import saved_at_load, with_exchange
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.communication import Communication, collective_floor_us, communication, world
@@ -128,14 +128,12 @@ def _gain(picture: Picture, comm: Communication, floor_ms: float) -> Gain | None
     least, most = saved_at_load(picture, traced, comm.moving_ms - floor_ms, all_growth=True)
     beside_own = traced.step_ms - max(rank.own_ms for rank in comm.ranks)
     _, all_of_it = saved_at_load(picture, traced, max(comm.moving_ms, beside_own), all_growth=True)
-    return gain_from(
-        with_exchange(
-            picture,
-            step.measured_ms - (least + most) / 2,
-            step.measured_ms - all_of_it,
-            step.measured_ms - least,
-            "weights and the rest of the step",
-        )
+    return with_exchange(
+        picture,
+        Estimate(
+            step.measured_ms - (least + most) / 2, step.measured_ms - all_of_it, step.measured_ms - least
+        ),
+        "weights and the rest of the step",
     )
 
 

@@ -32,7 +32,7 @@ References:
 
 from stepline import units
 from stepline.evidence.trace import ContextWork
-from stepline.findings.cite import gain_from, levers_ruled_out, not_bytes
+from stepline.findings.cite import levers_ruled_out, not_bytes
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
@@ -49,7 +49,7 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.findings.roofline_excess import roofline_excess
-from stepline.model.change.predict import without_excess, without_work
+from stepline.model.change.shorter_step import without_excess, without_work
 from stepline.model.measure.traced_step import T as TRACED
 from stepline.model.measure.traced_step import TracedStep
 from stepline.model.picture.picture import Picture
@@ -114,9 +114,9 @@ def _seen(picture: Picture, traced: TracedStep, work: ContextWork) -> Fired:
     group, confirmed = traced.group, traced.capacity_work is not None
     share = work.busy_ms / group.busy_ms
     cost = per_request_cost(picture)
-    gain = None if cost is None else gain_from(without_excess(picture, cost))
+    gain = None if cost is None else without_excess(picture, cost)
     if not confirmed and picture.step is not None:
-        gain = gain_from(without_work(picture, _share_at_load(picture, traced) * picture.step.measured_ms))
+        gain = without_work(picture, _share_at_load(picture, traced) * picture.step.measured_ms)
     per = (
         ""
         if work.per_chain_per_request_ms is None
@@ -166,7 +166,7 @@ def _seen(picture: Picture, traced: TracedStep, work: ContextWork) -> Fired:
 
 
 def _fired(picture: Picture, cost: PerRequestCost, configured: int, live: float) -> Fired:
-    gain = gain_from(without_excess(picture, cost))
+    gain = without_excess(picture, cost)
     evidence = [
         Observation(
             f"the step grows by {units.ms(cost.slope_ms)} for each further request, "

@@ -26,12 +26,10 @@ References:
 """
 
 from stepline import units
-from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
     Fired,
-    Gain,
     Observation,
     Outcome,
     Proof,
@@ -41,7 +39,9 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.change.predict import with_launches
+from stepline.model.change.estimate import Estimate
+from stepline.model.change.gain import Gain
+from stepline.model.change.shorter_step import with_launches
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.host import BusyShare, gpu_busy, graph_use, traced_eager
@@ -185,7 +185,7 @@ def _gain(picture: Picture, busy: BusyShare | None) -> Gain | None:
     else:
         return None
     binds_next = "GPU work of the step itself"
-    return gain_from(with_launches(picture, after, fastest, T.slow * after, binds_next, prompts_too=True))
+    return with_launches(picture, Estimate(after, fastest, T.slow * after), binds_next, prompts_too=True)
 
 
 RULE = Rule("H302", "cuda-graph-off", "0.1.0", check)

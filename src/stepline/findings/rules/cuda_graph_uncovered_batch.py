@@ -31,7 +31,6 @@ References:
 """
 
 from stepline import units
-from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
@@ -46,7 +45,10 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.change.predict import step_on_law, with_clean_step, with_other_cost
+from stepline.model.change.estimate import Estimate
+from stepline.model.change.larger_batch import step_on_law
+from stepline.model.change.less_idle import with_other_cost
+from stepline.model.change.shorter_step import with_clean_step
 from stepline.model.measure.instruments import Instrument
 from stepline.model.measure.law import LawPoint, fit, law_or_none
 from stepline.model.measure.thresholds import T as SHARED
@@ -164,9 +166,7 @@ def _beside_prompts(picture: Picture, tokens: float, largest: int) -> Fired | No
     gain, floor_ms = None, own_prompt_floor_ms(picture)
     if floor_ms is not None:
         cost = f"{cost}, where its prompt needs {units.ms(floor_ms)}"
-        gain = gain_from(
-            with_other_cost(picture, min(loop.other_ms_per_request, HOST.covered * floor_ms), floor_ms)
-        )
+        gain = with_other_cost(picture, min(loop.other_ms_per_request, HOST.covered * floor_ms), floor_ms)
     return Fired(
         status="suspected",
         headline=f"prompts beside answers make forwards of {tokens:,.0f} tokens, but graphs end at {largest}",
@@ -197,8 +197,8 @@ def _beside_prompts(picture: Picture, tokens: float, largest: int) -> Fired | No
 
 def _measured(picture: Picture, eager: LawPoint, covered_ms: float) -> Fired:
     slow_ms = max(covered_ms, min(eager.step_ms, T.slow * covered_ms))
-    gain = gain_from(
-        with_clean_step(picture, covered_ms, T.fast * covered_ms, slow_ms, "the covered step law")
+    gain = with_clean_step(
+        picture, Estimate(covered_ms, T.fast * covered_ms, slow_ms), "the covered step law"
     )
     busy = gpu_busy(picture)
     ruled = [

@@ -33,7 +33,6 @@ from stepline.findings.outcome import (
     CannotTell,
     Clear,
     Fired,
-    Gain,
     Observation,
     Outcome,
     Proof,
@@ -43,6 +42,7 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
+from stepline.model.change.gain import Gain
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.front_end import BothSides, both_sides
 

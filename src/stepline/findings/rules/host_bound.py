@@ -28,7 +28,6 @@ References:
 """
 
 from stepline import units
-from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
@@ -42,7 +41,7 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.change.predict import takes_turns, without_host
+from stepline.model.change.less_idle import takes_turns, without_host
 from stepline.model.measure.law import NoLaw, follows_no_batch
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.host import (
@@ -123,7 +122,7 @@ def _loaded_without_pause(picture: Picture) -> bool:
 
 def _fired(picture: Picture, busy: BusyShare) -> Fired:
     rate = picture.rate_tok_s
-    gain = gain_from(without_host(picture, busy.share))
+    gain = without_host(picture, busy.share)
     evidence = [Observation(f"the GPU is busy {units.percent(busy.share)} of the time ({busy.instrument})")]
     if isinstance(picture.law, NoLaw) and follows_no_batch(picture.law):
         evidence.append(Observation(f"the step does not follow the batch: {picture.law.reason}"))

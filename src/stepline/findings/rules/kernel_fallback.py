@@ -30,12 +30,11 @@ References:
 """
 
 from stepline import units
-from stepline.findings.cite import gain_from, levers_ruled_out
+from stepline.findings.cite import levers_ruled_out
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
     Fired,
-    Gain,
     Observation,
     Outcome,
     Proof,
@@ -45,7 +44,9 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.change.predict import traced_batch_step, with_step
+from stepline.model.change.estimate import Estimate
+from stepline.model.change.gain import Gain
+from stepline.model.change.shorter_step import traced_batch_step, with_step
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.measure.traced_step import TracedStep
 from stepline.model.picture.picture import Picture
@@ -195,14 +196,14 @@ def _gain(picture: Picture, traced: TracedStep, total_ms: float, floor_ms: float
     if step is None:
         return None
     rest = step.measured_ms - total_ms
-    return gain_from(
-        with_step(
-            picture,
+    return with_step(
+        picture,
+        Estimate(
             rest + EXCESS.above_roofline * floor_ms,
             min(step.measured_ms, traced.group.busy_ms) - total_ms + floor_ms,
             rest + max(total_ms / 2, EXCESS.above_roofline * floor_ms),
-            "the rest of the step",
-        )
+        ),
+        "the rest of the step",
     )
 
 

@@ -25,7 +25,6 @@ References:
 """
 
 from stepline import units
-from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
@@ -39,7 +38,7 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.change.predict import with_larger_batch
+from stepline.model.change.larger_batch import with_larger_batch
 from stepline.model.measure.preemption import lost_or_fell
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
@@ -66,7 +65,7 @@ def check(picture: Picture) -> Outcome:
 
 def _fired(picture: Picture, limit: RunningLimit) -> Fired:
     offered = limit.offered or limit.running
-    gain = gain_from(with_larger_batch(picture, offered, pool=True))
+    gain = with_larger_batch(picture, offered, pool=True)
     evidence = [Observation(f"{limit.running:g} requests run while {offered:g} are offered")]
     if limit.pool_usage is not None:
         evidence.append(Observation(f"the KV pool is up to {units.percent(limit.pool_usage)} full"))

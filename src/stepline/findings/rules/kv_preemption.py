@@ -31,7 +31,6 @@ from stepline.findings.outcome import (
     CannotTell,
     Clear,
     Fired,
-    Gain,
     Observation,
     Outcome,
     Proof,
@@ -41,7 +40,8 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.change.predict import with_larger_batch
+from stepline.model.change.gain import Gain
+from stepline.model.change.larger_batch import with_larger_batch
 from stepline.model.measure.preemption import (
     Cliff,
     LostRequest,

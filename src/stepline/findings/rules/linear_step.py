@@ -27,7 +27,7 @@ References:
 """
 
 from stepline import units
-from stepline.findings.cite import gain_from, levers_ruled_out, not_bytes
+from stepline.findings.cite import levers_ruled_out, not_bytes
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
@@ -42,7 +42,7 @@ from stepline.findings.outcome import (
     recovered,
 )
 from stepline.findings.roofline_excess import roofline_excess
-from stepline.model.change.predict import without_excess, without_work
+from stepline.model.change.shorter_step import without_excess, without_work
 from stepline.model.measure.law import StepLaw
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
@@ -83,7 +83,7 @@ def _one_by_one(picture: Picture) -> Fired | None:
     if step is not None and step.running >= batch and not step.upper_bound:
         running, step_ms = step.running, step.measured_ms
         cost_ms = now_ms * running / batch
-        gain = gain_from(without_work(picture, cost_ms))
+        gain = without_work(picture, cost_ms)
     if cost_ms < SHARED.worth * step_ms:
         return None
     return Fired(
@@ -106,7 +106,7 @@ def _one_by_one(picture: Picture) -> Fired | None:
 
 
 def _fired(picture: Picture, law: StepLaw, cost: PerRequestCost) -> Fired:
-    gain = gain_from(without_excess(picture, cost))
+    gain = without_excess(picture, cost)
     evidence = [
         Observation(
             f"step = {units.ms(law.fixed_ms)} + {units.ms(law.per_request_ms)} per running request "

@@ -33,12 +33,10 @@ References:
 import statistics
 
 from stepline import units
-from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
     Fired,
-    Gain,
     Observation,
     Outcome,
     Proof,
@@ -48,7 +46,9 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.change.predict import with_larger_batch, with_other_cost
+from stepline.model.change.gain import Gain
+from stepline.model.change.larger_batch import with_larger_batch
+from stepline.model.change.less_idle import with_other_cost
 from stepline.model.measure.closed_loop import ClosedLoop
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Load, Picture, Step
@@ -176,9 +176,7 @@ def check(picture: Picture) -> Outcome:
         return Clear("prompts of requests that were thrown out are computed again: S203 accounts for it")
     # Others' prompts come by the clock: a faster server meets fewer of them for each request.
     others_share = others_ms / 1000 * loop.tok_s / loop.output_tokens
-    gain = gain_from(
-        with_other_cost(picture, min(ordinary, T.over_floor * own_ms), own_ms, taken=others_share)
-    )
+    gain = with_other_cost(picture, min(ordinary, T.over_floor * own_ms), own_ms, taken=others_share)
     return Fired(
         status="suspected",
         headline=f"time beside decode steps is {units.times(loop.other_ms_per_request / floor_ms)} the prefill floor",

@@ -24,7 +24,6 @@ References:
 """
 
 from stepline import units
-from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
@@ -37,7 +36,7 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.change.predict import without_neighbour
+from stepline.model.change.less_idle import without_neighbour
 from stepline.model.measure.idle_engine import idle_use
 from stepline.model.picture.picture import Picture
 from stepline.threshold import Threshold
@@ -66,7 +65,7 @@ def check(picture: Picture) -> Outcome:
         return Clear(
             f"the GPU is {units.percent(use.busy)} busy while the engine is idle ({use.samples} samples)"
         )
-    gain = gain_from(without_neighbour(picture, use.busy))
+    gain = without_neighbour(picture, use.busy)
     return Fired(
         status="suspected",
         headline=f"the GPU is {units.percent(use.busy)} busy while the engine has no request",

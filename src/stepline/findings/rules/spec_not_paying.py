@@ -27,12 +27,10 @@ References:
 import statistics
 
 from stepline import units
-from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
     Fired,
-    Gain,
     Observation,
     Outcome,
     Proof,
@@ -42,7 +40,9 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.change.predict import without_drafts, without_host
+from stepline.model.change.gain import Gain
+from stepline.model.change.less_idle import without_host
+from stepline.model.change.shorter_step import without_drafts
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.measure.windows import DecodeWindow
 from stepline.model.picture.picture import Picture
@@ -136,11 +136,11 @@ def _compared(drafted: list[DecodeWindow], plain: list[DecodeWindow], accept: fl
 
 def _wasted(picture: Picture, accept: float) -> Fired:
     rate, busy = picture.rate_tok_s, gpu_busy(picture)
-    gain = gain_from(without_drafts(picture))
+    gain = without_drafts(picture)
     evidence = [Observation(f"{accept:.2f} tokens a step and request, the step's own included")]
     if busy is not None and 1 - busy.share >= HOST.gpu_idle:
         # Drafts that the host makes keep the GPU waiting; without them the host is as fast as any.
-        gain = gain or gain_from(without_host(picture, busy.share))
+        gain = gain or without_host(picture, busy.share)
         evidence.append(
             Observation(f"the GPU idles {units.percent(1 - busy.share)} of the time ({busy.instrument})")
         )

@@ -28,12 +28,10 @@ References:
 import statistics
 
 from stepline import units
-from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
     Fired,
-    Gain,
     Observation,
     Outcome,
     Proof,
@@ -43,7 +41,9 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.change.predict import saved_at_load, with_exchange
+from stepline.model.change.estimate import Estimate
+from stepline.model.change.gain import Gain
+from stepline.model.change.shorter_step import saved_at_load, with_exchange
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.communication import Communication, communication, world
@@ -141,14 +141,12 @@ def _gain(picture: Picture, comm: Communication) -> Gain | None:
     least, most = saved_at_load(picture, traced, comm.waiting_ms)
     others_ms = statistics.median(rank.own_ms for rank in comm.others) + comm.latest.exposed_ms
     _, all_of_it = saved_at_load(picture, traced, max(comm.waiting_ms, traced.step_ms - others_ms))
-    return gain_from(
-        with_exchange(
-            picture,
-            step.measured_ms - (least + most) / 2,
-            step.measured_ms - all_of_it,
-            step.measured_ms - least / 2,
-            "the other ranks' own work",
-        )
+    return with_exchange(
+        picture,
+        Estimate(
+            step.measured_ms - (least + most) / 2, step.measured_ms - all_of_it, step.measured_ms - least / 2
+        ),
+        "the other ranks' own work",
     )
 
 

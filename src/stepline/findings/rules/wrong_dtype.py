@@ -29,12 +29,10 @@ References:
 """
 
 from stepline import units
-from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
     Fired,
-    Gain,
     Observation,
     Outcome,
     Proof,
@@ -43,7 +41,9 @@ from stepline.findings.outcome import (
     Try,
     recovered,
 )
-from stepline.model.change.predict import saved_at_load, with_exchange
+from stepline.model.change.estimate import Estimate
+from stepline.model.change.gain import Gain
+from stepline.model.change.shorter_step import saved_at_load, with_exchange
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.measure.traced_step import TracedStep
 from stepline.model.picture.picture import Picture
@@ -160,7 +160,7 @@ def _gain(picture: Picture, wide: WideProducts) -> Gain | None:
     fast = whole if share >= T.all else max(whole, now - most + floor)
     central = min(now, max(whole, now - (least + most) / 2 + floor))
     slow = min(now, now - least + max(T.slow * floor, least / 2))
-    return gain_from(with_exchange(picture, central, fast, slow, "weight reads in the checkpoint's type"))
+    return with_exchange(picture, Estimate(central, fast, slow), "weight reads in the checkpoint's type")
 
 
 RULE = Rule("K405", "wrong-dtype", "0.1.0", check)

@@ -1,0 +1,19 @@
+"""What removing a cause brings: the rate of the closed loop afterwards."""
+
+import msgspec
+
+from stepline.model.change.estimate import Estimate
+
+
+class Gain(msgspec.Struct, frozen=True, kw_only=True):
+    """The closed-loop rate after the cause is removed, with its interval and what limits then."""
+
+    tok_s: float
+    low: float
+    high: float
+    binds_next: str
+
+
+def gain(rate: Estimate, binds_next: str) -> Gain:
+    """A rate in tok/s as the gain of a finding."""
+    return Gain(tok_s=rate.middle, low=rate.low, high=rate.high, binds_next=binds_next)
