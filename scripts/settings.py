@@ -47,8 +47,11 @@ def merged(engine: str, packages: list[Package]) -> list[dict[str, Any]]:
     releases = sorted(((p.name_and_version[1], p) for p in packages), key=lambda item: _version(item[0]))
     versions = [version for version, _ in releases]
     by_name: dict[str, dict[str, Found]] = {}
+    wanted = judged(engine)
     for version, package in releases:
         for found in READERS[engine](package):
+            if found.env == found.name and found.name not in wanted:
+                continue  # hundreds of variables that no one sets: only what is judged is shipped
             by_name.setdefault(found.name, {})[version] = found
     lines: list[dict[str, Any]] = [{"engine": engine, "versions": versions}]
     for name in sorted(by_name):
@@ -107,7 +110,7 @@ def judged(engine: str) -> set[str]:
     written = FOLDER / f"{engine}.written.jsonl"
     for text in written.read_text("utf-8").splitlines() if written.exists() else ():
         line = json.loads(text)
-        names.update([line["name"]] if "name" in line else line["names"])
+        names.update([line["name"]] if "name" in line else line.get("names", []))
     return names
 
 
@@ -122,6 +125,8 @@ def check(paths: list[Path]) -> int:
             raise SystemExit(f"{path.name}: no engine is called {engine}; known: {', '.join(READERS)}")
         known = judged(engine)
         found = [each for each in READERS[engine](package) if each.env != each.name and "." not in each.name]
+        if not found:
+            raise SystemExit(f"{path.name}: no argument found in it; the engine declares them elsewhere now")
         unknown = sorted(each.name for each in found if each.name not in known)
         print(f"{engine} {version}: {len(found)} arguments, {len(unknown)} without a judgement")
         for each in unknown:

@@ -111,7 +111,7 @@ def _plain(text: str, kind: str) -> object:
     return float(text) if kind == "float" else text
 
 
-_OPTION = re.compile(r"add_opt\(common_arg\(\s*\{(?P<flags>[^}]*)\}(?:,\s*\{(?P<negated>[^}]*)\})?(?P<rest>.*?)\n    \)(?P<tail>[^;]*);", re.S)
+_OPTION = re.compile(r"add_opt\(common_arg\(\s*\{(?P<flags>[^}]*)\}(?:,\s*\{(?P<negated>[^}]*)\})?(?P<rest>.*?)\n\s+\)(?P<tail>(?:\.set_\w+\([^;]*)?\));", re.S)
 _PARAMETER = re.compile(r"^\s+(?:[\w:<>]+)\s+(\w+)\s*=\s*([^;,]+);", re.M)
 
 
@@ -121,6 +121,9 @@ def read_llama_cpp(package: Package) -> list[Found]:
     if text is None or header is None:
         raise SystemExit(f"{package.path}: no common/arg.cpp in it")
     defaults = {name: _number(value.strip()) for name, value in _PARAMETER.findall(header[header.index("struct common_params {") :])}
+    servers_own = re.search(r"== LLAMA_EXAMPLE_SERVER\) \{\s*params\.(\w+) = (-?\d+);", text)
+    if servers_own:
+        defaults[servers_own[1]] = int(servers_own[2])
     settings = []
     for match in _OPTION.finditer(text):
         tail = match["tail"]
@@ -137,9 +140,10 @@ def read_llama_cpp(package: Package) -> list[Found]:
         body = match["rest"]
         takes = re.search(r"\[\]\(common_params & ?\w*, (int|bool|const std::string &)", body)
         found.kind = {"int": "int", "bool": "bool", "const std::string &": "str"}.get(takes[1], "str") if takes else "bool"
-        stored = set(re.findall(r"params\.(\w+)\s*=", body))
-        if len(stored) == 1 and (name := stored.pop()) in defaults:
-            found.default = defaults[name]
+        stored = re.findall(r"params\.(\w+)\s*=\s*(!?)", body)
+        if len(set(stored)) == 1 and stored[0][0] in defaults:
+            value = defaults[stored[0][0]]
+            found.default = not value if stored[0][1] and isinstance(value, bool) else value
         settings.append(found)
     unique: dict[str, Found] = {}
     for found in settings:
