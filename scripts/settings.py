@@ -2,7 +2,9 @@
 
 Run: python scripts/settings.py extract ENGINE PACKAGE...      write src/stepline/facts/settings/ENGINE.names.jsonl
      python scripts/settings.py --check PACKAGE...             name arguments that nobody has judged; exit 1 if any
-     python scripts/settings.py messages ENGINE PACKAGE...     log messages by which the engine says it changed something
+     python scripts/settings.py messages ENGINE PACKAGE...     write ENGINE.messages.jsonl: log messages by which the
+                                                               engine says it changed a setting; print those that only
+                                                               people can judge
      python scripts/settings.py show ENGINE [WORD]             names without a judgement, with their help text
 A package is a wheel, an sdist or a folder of sources called NAME-VERSION (`pip download --no-deps`). It is read as
 text and as a syntax tree; nothing in it is installed, imported or run.
@@ -104,6 +106,22 @@ def extract(engine: str, paths: list[Path]) -> None:
     print(f"{target.name}: {len(lines) - 1} names of {', '.join(lines[0]['versions'])}")
 
 
+def messages(engine: str, paths: list[Path]) -> None:
+    """Write the messages that name their setting by what stands beside them; print the others."""
+    packages = sorted((Package(path) for path in paths), key=lambda p: _version(p.name_and_version[1]))
+    known = [json.loads(line) for line in (FOLDER / f"{engine}.written.jsonl").read_text("utf-8").splitlines()]
+    names = {line["name"] for line in known if "name" in line}
+    lines = read_messages(packages, names)
+    linked = [line for line in lines if "setting" in line]
+    head = {"engine": engine, "versions": [package.name_and_version[1] for package in packages]}
+    target = FOLDER / f"{engine}.messages.jsonl"
+    target.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in [head, *linked]), "utf-8")
+    print(f"{target.name}: {len(linked)} of {len(lines)} messages", file=sys.stderr)
+    for line in lines:
+        if "setting" not in line:
+            print(json.dumps(line, ensure_ascii=False))
+
+
 def judged(engine: str) -> set[str]:
     """Names that somebody has judged or set aside with a reason."""
     names: set[str] = set()
@@ -155,8 +173,7 @@ def main() -> int:
     if asked.task == "extract":
         extract(asked.engine, [Path(path) for path in asked.rest])
     elif asked.task == "messages":
-        for line in read_messages([Package(Path(path)) for path in asked.rest]):
-            print(json.dumps(line, ensure_ascii=False))
+        messages(asked.engine, [Path(path) for path in asked.rest])
     else:
         show(asked.engine, Path(asked.rest[0]), asked.rest[1] if len(asked.rest) > 1 else "")
     return 0

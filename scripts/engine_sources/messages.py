@@ -1,58 +1,125 @@
-"""Log messages by which an engine says that it changed a setting of its own accord."""
+"""Log messages by which an engine says that it changed a setting of its own accord.
+
+A message counts when the statements beside it (same block) write a setting: `self.x = …`, `declare(…, x=…)`,
+`{"x": …}`. What it fills in is linked to what is written: that is the engine's value; the setting itself before the
+write is the user's. A message that says so without a write beside it is for people to judge (`messages` prints it).
+"""
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from engine_sources.package import Package
 
 SAYS_SO = re.compile(
-    r"\b(capped|capping|truncat\w+|reduc(?:ed|ing)|clamp\w*|clipp?\w+|disabl(?:ed|ing|e)|fall(?:ing|s)? ?back|fallback"
-    r"|overrid\w+|overwrit\w+|replac\w+|reset(?:ting)?|adjust\w*|chang(?:ed|ing)|set(?:ting)? to|is set|defaulting|"
-    r"switch\w+|forc(?:ed|ing)|ignor\w+|instead|lower\w*|rais\w+|increas\w+|decreas\w+|limit\w*|unsupported|not supported"
-    r"|auto(?:matically)?|turn(?:ed|ing) o(?:n|ff)|not compatible|incompatible|rounded|will use|using)\b",
-    re.I,
+    r"\b(cap(?:ped|ping)|truncat\w+|reduc(?:ed|ing)|clamp\w*|clipp?\w+|disabl(?:ed|ing)|fall(?:ing|s)? ?back|fallback"
+    r"|overrid\w+|overwrit\w+|replac\w+|reset(?:ting)?|adjust\w*|chang(?:ed|ing)|set(?:ting)? (?:\S+ )?to|is set"
+    r"|defaulting|default|switch\w+|forc(?:ed|ing)|ignor\w+|instead|lower\w+|rais\w+|increas\w+|decreas\w+|unsupported"
+    r"|not supported|not implemented|auto(?:matically)?|turn(?:ed|ing) o(?:n|ff)|incompatible|not compatible|rounded"
+    r"|enabl(?:ed|ing)|has no effect|no effect|not available|requires)\b",
+    re.IGNORECASE,
 )
-LEVELS = {"warning", "warn", "info", "error", "warning_once", "info_once", "log_info_on_rank0", "log_warning_on_rank0"}
+LEVELS = {
+    "warning",
+    "warn",
+    "info",
+    "warning_once",
+    "info_once",
+    "log_info_on_rank0",
+    "log_warning_on_rank0",
+    "print_warning_once",
+}
+PASSED_OVER = ("/test", "benchmark", "multimodal_gen", "/models/", "lora_tuning")
 
 
-def read_messages(packages: list[Package]) -> list[dict[str, Any]]:
-    """Every message in order of file, with the releases that print it."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+MIN_WORDS = 3
+"""Of a template beside what it fills in: fewer say nothing that only this message says."""
+
+
+def read_messages(packages: list[Package], full_names: set[str]) -> list[dict[str, Any]]:
+    """Every message that says so, in order of file, with what it writes and the releases that print it."""
+    settings = _by_last_part(full_names)
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
     for package in packages:
-        engine, version = package.name_and_version
+        version = package.name_and_version[1]
         for path, text in package.under(".py").items():
-            if "/test" in path or "benchmark" in path or "multimodal_gen" in path:
+            if any(part in path for part in PASSED_OVER) or ("logg" not in text and "on_rank0" not in text):
                 continue
-            for template, names in _of_file(text):
+            try:
+                tree = ast.parse(text)
+            except SyntaxError:
+                continue
+            for message in _of_tree(tree, set(settings)):
+                if "setting" in message:
+                    message["setting"] = settings[message["setting"]]
                 where = path.partition("/")[2]
-                line = found.setdefault((where.rsplit("/", 1)[-1], template), {"versions": [], "file": where, "template": template})
-                line["versions"].append(version)
-                line["arguments"] = names
-    return sorted(found.values(), key=lambda line: (line["file"], line["template"]))
+                key = (where.rsplit("/", 1)[-1], message["template"], message.get("setting", ""))
+                line = found.setdefault(key, {"template": message["template"], "file": where, "versions": []})
+                line |= message | {"file": where}
+                if version not in line["versions"]:
+                    line["versions"].append(version)
+    return sorted(found.values(), key=lambda line: (line["file"], line["template"], line.get("setting", "")))
 
 
-def _of_file(text: str) -> list[tuple[str, list[str]]]:
-    if "logg" not in text and "log_info" not in text:
-        return []
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:
-        return []
-    messages = []
+def _by_last_part(full_names: set[str]) -> dict[str, str]:
+    """`cudagraph_mode` for `compilation_config.cudagraph_mode`, unless two keys or an argument are called so."""
+    found: dict[str, str] = {name: name for name in full_names if "." not in name}
+    nested = [name for name in full_names if "." in name]
+    last = [name.rpartition(".")[2] for name in nested]
+    return {word: name for word, name in zip(last, nested, strict=True) if last.count(word) == 1} | found
+
+
+def _of_tree(tree: ast.AST, settings: set[str]) -> Iterator[dict[str, Any]]:
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or not node.args:
-            continue
-        called = ast.unparse(node.func).split(".")[-1]
-        if called not in LEVELS:
-            continue
-        first = node.args[1] if called.endswith("rank0") and len(node.args) > 1 else node.args[0]
-        template, names = _template(first)
-        if "%" in template and len(node.args) > 1 and not names:
-            names = [ast.unparse(argument) for argument in node.args[1:]]
-        if template and SAYS_SO.search(template):
-            messages.append((re.sub(r"\s+", " ", template).strip(), names))
-    return messages
+        for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
+            if not isinstance(block, list):
+                continue
+            calls = [call for call in (_logged(statement) for statement in block) if call is not None]
+            if not calls:
+                continue
+            writes = [write for statement in block for write in _writes(statement, settings)]
+            for call in calls:
+                template, fills = _message(call)
+                words = re.findall(r"[A-Za-z]{2,}", template.replace("{}", " "))
+                if len(words) >= MIN_WORDS and SAYS_SO.search(template):
+                    yield from _linked(template, fills, writes, settings)
+
+
+def _logged(statement: ast.stmt) -> ast.Call | None:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not call.args:
+        return None
+    return call if ast.unparse(call.func).split(".")[-1] in LEVELS else None
+
+
+def _writes(statement: ast.stmt, settings: set[str]) -> Iterator[tuple[str, ast.expr]]:
+    """Settings that one statement of the block writes, not those of blocks inside it."""
+    if isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            if isinstance(target, ast.Attribute) and target.attr in settings:
+                yield target.attr, statement.value
+            if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant) and target.slice.value in settings:
+                yield target.slice.value, statement.value
+    call = statement.value if isinstance(statement, ast.Expr | ast.Assign | ast.Return) else None
+    if isinstance(call, ast.Call) and re.search(r"declare|override|replace|update|setattr", ast.unparse(call.func)):
+        for word in call.keywords:
+            if word.arg in settings:
+                yield str(word.arg), word.value
+    if isinstance(call, ast.Dict):
+        for key, value in zip(call.keys, call.values, strict=True):
+            if isinstance(key, ast.Constant) and key.value in settings:
+                yield key.value, value
+
+
+def _message(call: ast.Call) -> tuple[str, list[str]]:
+    called = ast.unparse(call.func).split(".")[-1]
+    arguments = call.args[1:] if called.endswith("rank0") and len(call.args) > 1 else call.args
+    template, fills = _template(arguments[0])
+    if not fills and re.search(r"%[\d.]*[sdrf]", template):
+        fills = [ast.unparse(argument) for argument in arguments[1:]]
+        template = re.sub(r"%[-+\d.,]*[sdrfgi]", "{}", template)
+    return re.sub(r"\s+", " ", template).strip(), fills
 
 
 def _template(node: ast.expr) -> tuple[str, list[str]]:
@@ -72,5 +139,37 @@ def _template(node: ast.expr) -> tuple[str, list[str]]:
         left, right = _template(node.left), _template(node.right)
         return left[0] + right[0], left[1] + right[1]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
-        return _template(node.func.value)[0], [ast.unparse(argument) for argument in node.args]
+        return re.sub(r"\{[^{}]*\}", "{}", _template(node.func.value)[0]), [ast.unparse(a) for a in node.args]
     return "", []
+
+
+def _linked(
+    template: str, fills: list[str], writes: list[tuple[str, ast.expr]], settings: set[str]
+) -> Iterator[dict[str, Any]]:
+    """One entry a setting that is written; one without where none is."""
+    if not writes:
+        named = sorted(name for name in settings if re.search(rf"(?<![\w-]){name}(?!\w)", template.replace("-", "_")))
+        yield {"template": template, "fills": fills, **({"named": named} if named else {})}
+        return
+    for name, value in dict(writes).items():
+        entry: dict[str, Any] = {"template": template, "setting": name}
+        text = ast.unparse(value)
+        group = next((at for at, fill in enumerate(fills) if fill == text), None)
+        users = [at for at, fill in enumerate(fills) if fill.split(".")[-1] == name and at != group]
+        try:
+            entry["value"] = ast.literal_eval(value)
+        except (ValueError, TypeError, SyntaxError):
+            if isinstance(value, ast.Attribute) and value.attr.isupper():
+                entry["value"] = value.attr
+            elif group is None and len(users) == 1 and _after_write(template, users[0]):
+                group, users = users[0], []
+        if group is not None:
+            entry["engine_group"] = group
+        if users:
+            entry["user_group"] = users[0]
+        yield entry
+
+
+def _after_write(template: str, group: int) -> bool:
+    """`… to {}`, `… set to {}`: what stands after `to` or `=` is the value that was written."""
+    return bool(re.search(r"(\bto|=|:)\s*['\"`]?$", "{}".join(template.split("{}")[: group + 1])))
