@@ -64,7 +64,11 @@ def merged(engine: str, packages: list[Package]) -> list[dict[str, Any]]:
 def _line(name: str, found: dict[str, Found], versions: list[str]) -> dict[str, Any]:
     newest = found[max(found, key=_version)]
     line: dict[str, Any] = {"name": name}
-    flags = list(dict.fromkeys(flag for version in sorted(found, key=_version, reverse=True) for flag in found[version].flags))
+    flags = list(
+        dict.fromkeys(
+            flag for version in sorted(found, key=_version, reverse=True) for flag in found[version].flags
+        )
+    )
     if flags and flags != ["--" + name.replace("_", "-")]:
         line["flags"] = flags
     elif not flags:
@@ -109,13 +113,17 @@ def extract(engine: str, paths: list[Path]) -> None:
 def messages(engine: str, paths: list[Path]) -> None:
     """Write the messages that name their setting by what stands beside them; print the others."""
     packages = sorted((Package(path) for path in paths), key=lambda p: _version(p.name_and_version[1]))
-    known = [json.loads(line) for line in (FOLDER / f"{engine}.written.jsonl").read_text("utf-8").splitlines()]
+    known = [
+        json.loads(line) for line in (FOLDER / f"{engine}.written.jsonl").read_text("utf-8").splitlines()
+    ]
     names = {line["name"] for line in known if "name" in line}
     lines = read_messages(packages, names)
     linked = [line for line in lines if "setting" in line]
     head = {"engine": engine, "versions": [package.name_and_version[1] for package in packages]}
     target = FOLDER / f"{engine}.messages.jsonl"
-    target.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in [head, *linked]), "utf-8")
+    target.write_text(
+        "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in [head, *linked]), "utf-8"
+    )
     print(f"{target.name}: {len(linked)} of {len(lines)} messages", file=sys.stderr)
     for line in lines:
         if "setting" not in line:
@@ -165,7 +173,9 @@ def main() -> int:
     """Read the command line and do what it asks."""
     if sys.argv[1:2] == ["--check"]:
         return check([Path(path) for path in sys.argv[2:]])
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("task", choices=["extract", "messages", "show"])
     parser.add_argument("engine", choices=sorted(READERS))
     parser.add_argument("rest", nargs="+")

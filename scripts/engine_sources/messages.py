@@ -99,10 +99,16 @@ def _writes(statement: ast.stmt, settings: set[str]) -> Iterator[tuple[str, ast.
         for target in statement.targets:
             if isinstance(target, ast.Attribute) and target.attr in settings:
                 yield target.attr, statement.value
-            if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant) and target.slice.value in settings:
+            if (
+                isinstance(target, ast.Subscript)
+                and isinstance(target.slice, ast.Constant)
+                and target.slice.value in settings
+            ):
                 yield target.slice.value, statement.value
     call = statement.value if isinstance(statement, ast.Expr | ast.Assign | ast.Return) else None
-    if isinstance(call, ast.Call) and re.search(r"declare|override|replace|update|setattr", ast.unparse(call.func)):
+    if isinstance(call, ast.Call) and re.search(
+        r"declare|override|replace|update|setattr", ast.unparse(call.func)
+    ):
         for word in call.keywords:
             if word.arg in settings:
                 yield str(word.arg), word.value
@@ -148,7 +154,9 @@ def _linked(
 ) -> Iterator[dict[str, Any]]:
     """One entry a setting that is written; one without where none is."""
     if not writes:
-        named = sorted(name for name in settings if re.search(rf"(?<![\w-]){name}(?!\w)", template.replace("-", "_")))
+        named = sorted(
+            name for name in settings if re.search(rf"(?<![\w-]){name}(?!\w)", template.replace("-", "_"))
+        )
         yield {"template": template, "fills": fills, **({"named": named} if named else {})}
         return
     for name, value in dict(writes).items():

@@ -68,7 +68,13 @@ def read_dynamo(package: Package) -> list[Found]:
                 found.env = env if isinstance(env, str) else None
                 made = ast.unparse(node.func)
                 kind = ast.unparse(words["arg_type"]) if "arg_type" in words else ""
-                found.kind = "bool" if "negatable" in made or "bool" in kind else kind if kind in ("int", "float") else "str"
+                found.kind = (
+                    "bool"
+                    if "negatable" in made or "bool" in kind
+                    else kind
+                    if kind in ("int", "float")
+                    else "str"
+                )
                 choices = literal(words.get("choices"), known)
                 found.choices = choices if isinstance(choices, list) else []
                 settings.setdefault(name, found)
@@ -111,7 +117,10 @@ def _plain(text: str, kind: str) -> object:
     return float(text) if kind == "float" else text
 
 
-_OPTION = re.compile(r"add_opt\(common_arg\(\s*\{(?P<flags>[^}]*)\}(?:,\s*\{(?P<negated>[^}]*)\})?(?P<rest>.*?)\n\s+\)(?P<tail>(?:\.set_\w+\([^;]*)?\));", re.S)
+_OPTION = re.compile(
+    r"add_opt\(common_arg\(\s*\{(?P<flags>[^}]*)\}(?:,\s*\{(?P<negated>[^}]*)\})?(?P<rest>.*?)\n\s+\)(?P<tail>(?:\.set_\w+\([^;]*)?\));",
+    re.S,
+)
 _PARAMETER = re.compile(r"^\s+(?:[\w:<>]+)\s+(\w+)\s*=\s*([^;,]+);", re.M)
 
 
@@ -120,7 +129,10 @@ def read_llama_cpp(package: Package) -> list[Found]:
     text, header = package.text("common/arg.cpp"), package.text("common/common.h")
     if text is None or header is None:
         raise SystemExit(f"{package.path}: no common/arg.cpp in it")
-    defaults = {name: _number(value.strip()) for name, value in _PARAMETER.findall(header[header.index("struct common_params {") :])}
+    defaults = {
+        name: _number(value.strip())
+        for name, value in _PARAMETER.findall(header[header.index("struct common_params {") :])
+    }
     servers_own = re.search(r"== LLAMA_EXAMPLE_SERVER\) \{\s*params\.(\w+) = (-?\d+);", text)
     if servers_own:
         defaults[servers_own[1]] = int(servers_own[2])
@@ -134,12 +146,20 @@ def read_llama_cpp(package: Package) -> list[Found]:
         if not flags:
             continue
         long = next((flag for flag in flags if flag.startswith("--")), flags[0])
-        found = Found(long.lstrip("-").replace("-", "_"), flags=flags + [f"{flag}=False" for flag in negated], where="common/arg.cpp")
+        found = Found(
+            long.lstrip("-").replace("-", "_"),
+            flags=flags + [f"{flag}=False" for flag in negated],
+            where="common/arg.cpp",
+        )
         env = re.search(r'set_env\("(\w+)"\)', tail)
         found.env = env[1] if env else None
         body = match["rest"]
         takes = re.search(r"\[\]\(common_params & ?\w*, (int|bool|const std::string &)", body)
-        found.kind = {"int": "int", "bool": "bool", "const std::string &": "str"}.get(takes[1], "str") if takes else "bool"
+        found.kind = (
+            {"int": "int", "bool": "bool", "const std::string &": "str"}.get(takes[1], "str")
+            if takes
+            else "bool"
+        )
         stored = re.findall(r"params\.(\w+)\s*=\s*(!?)", body)
         if len(set(stored)) == 1 and stored[0][0] in defaults:
             value = defaults[stored[0][0]]

@@ -169,7 +169,9 @@ def _metadata(annotation: ast.expr, known: Constants, found: Found) -> None:
 
 
 def _text(node: ast.expr) -> str:
-    return " ".join(str(n.value) for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+    return " ".join(
+        str(n.value) for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+    )
 
 
 def arguments(tree: ast.AST, known: Constants, where: str) -> list[Found]:
@@ -186,7 +188,9 @@ def arguments(tree: ast.AST, known: Constants, where: str) -> list[Found]:
     return calls
 
 
-def _argument(flags: list[str], words: dict[str, ast.expr], starred: str, known: Constants, where: str) -> Found:
+def _argument(
+    flags: list[str], words: dict[str, ast.expr], starred: str, known: Constants, where: str
+) -> Found:
     dest = literal(words.get("dest"), known)
     long = next((flag for flag in flags if flag.startswith("--")), flags[0])
     name = dest if isinstance(dest, str) else long.lstrip("-").replace("-", "_")
@@ -194,13 +198,17 @@ def _argument(flags: list[str], words: dict[str, ast.expr], starred: str, known:
         name = name if isinstance(dest, str) else long.lstrip("-").replace("-", "_")
     action = ast.unparse(words["action"]) if "action" in words else ""
     constant = literal(words.get("const_value", words.get("const")), known)
-    spelled = [f"{flag}={constant}" if constant is not COMPUTED and constant is not None else flag for flag in flags]
+    spelled = [
+        f"{flag}={constant}" if constant is not COMPUTED and constant is not None else flag for flag in flags
+    ]
     found = Found(name, flags=spelled, where=where)
     if "store_true" in action or "StoreTrue" in action or "BooleanOptional" in action:
         found.kind = "bool"
         found.default = False
     kind = ast.unparse(words["type"]) if "type" in words else ""
-    found.kind = found.kind or {"int": "int", "float": "float", "str": "str", "json_list_type": "json"}.get(kind, "")
+    found.kind = found.kind or {"int": "int", "float": "float", "str": "str", "json_list_type": "json"}.get(
+        kind, ""
+    )
     value = literal(words.get("default"), known)
     if "default" in words:
         found.default = value

@@ -67,7 +67,14 @@ def _short(path: str) -> str:
     return path[path.index("srt/") :]
 
 
-_KINDS = {"EnvBool": "bool", "EnvInt": "int", "EnvFloat": "float", "EnvStr": "str", "EnvTuple": "list", "EnvJSON": "json"}
+_KINDS = {
+    "EnvBool": "bool",
+    "EnvInt": "int",
+    "EnvFloat": "float",
+    "EnvStr": "str",
+    "EnvTuple": "list",
+    "EnvJSON": "json",
+}
 _GETTERS = ("get_bool_env_var", "get_int_env_var", "getenv", "environ.get")
 
 
@@ -111,5 +118,13 @@ def read_getters(tree: ast.AST, where: str, prefix: str) -> list[Found]:
                 default = default.lower() in ("1", "true")
             if kind == "bool" and default is None:
                 default = False
-            settings.append(Found(name, kind=kind, default=COMPUTED if default is COMPUTED else default, where=where, env=name))
+            settings.append(
+                Found(
+                    name,
+                    kind=kind,
+                    default=COMPUTED if default is COMPUTED else default,
+                    where=where,
+                    env=name,
+                )
+            )
     return settings

@@ -4,9 +4,21 @@ import ast
 
 from engine_sources.found import COMPUTED, Found
 from engine_sources.package import Package
-from engine_sources.python_classes import Constants, arguments, assigned_by_engine, class_fields, constants, kind_of, literal
+from engine_sources.python_classes import (
+    Constants,
+    arguments,
+    assigned_by_engine,
+    class_fields,
+    constants,
+    kind_of,
+    literal,
+)
 
-FRONT_END = ("entrypoints/common/cli_args.py", "entrypoints/launchers/cli_args.py", "entrypoints/openai/cli_args.py")
+FRONT_END = (
+    "entrypoints/common/cli_args.py",
+    "entrypoints/launchers/cli_args.py",
+    "entrypoints/openai/cli_args.py",
+)
 
 
 def read(package: Package) -> list[Found]:
@@ -16,7 +28,14 @@ def read(package: Package) -> list[Found]:
         raise SystemExit(f"{package.path}: no vllm/engine/arg_utils.py in it")
     configs = {name: ast.parse(content) for name, content in package.under("vllm/config/").items()}
     known: Constants = {}
-    for tree in (*configs.values(), *(ast.parse(t) for n, t in package.under("vllm/").items() if n.endswith("attention/backends/registry.py"))):
+    for tree in (
+        *configs.values(),
+        *(
+            ast.parse(t)
+            for n, t in package.under("vllm/").items()
+            if n.endswith("attention/backends/registry.py")
+        ),
+    ):
         known |= constants(tree)
     classes: dict[str, list[Found]] = {}
     for _ in range(2):  # a default may be a field of a class in a later file
@@ -77,7 +96,9 @@ def _links(tree: ast.Module) -> dict[str, str]:
     links: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            words = [n.id for n in ast.walk(node.annotation) if isinstance(n, ast.Name) and n.id.endswith("Config")]
+            words = [
+                n.id for n in ast.walk(node.annotation) if isinstance(n, ast.Name) and n.id.endswith("Config")
+            ]
             if words:
                 links[node.target.id] = words[0]
     links.setdefault("speculative_config", "SpeculativeConfig")
@@ -107,7 +128,9 @@ def _choices_from_configs(settings: dict[str, Found], classes: dict[str, list[Fo
             found.kind = found.kind or member.kind
 
 
-def _nested(settings: dict[str, Found], classes: dict[str, list[Found]], links: dict[str, str]) -> list[Found]:
+def _nested(
+    settings: dict[str, Found], classes: dict[str, list[Found]], links: dict[str, str]
+) -> list[Found]:
     """`compilation_config.cudagraph_mode`: keys of arguments that take JSON, one and two levels deep."""
     keys: list[Found] = []
     for name, owner in links.items():

@@ -56,7 +56,8 @@ def catalogue(engine: str) -> Catalogue:
     head, *lines = _lines(f"{engine}.names.jsonl")
     releases = tuple(head["versions"])
     settings = {
-        line["name"]: msgspec.convert({**line, "engine": engine, "releases": releases}, Setting) for line in lines
+        line["name"]: msgspec.convert({**line, "engine": engine, "releases": releases}, Setting)
+        for line in lines
     }
     written_head, *written = _lines(f"{engine}.written.jsonl")
     judgements = {line["name"]: msgspec.convert(line, Judgement) for line in written if "name" in line}

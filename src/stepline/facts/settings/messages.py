@@ -39,13 +39,38 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
         """The longest piece between two values: a line without it is another message."""
         return max(self.template.split(HOLE), key=len).strip()
 
-    def pattern(self) -> re.Pattern[str]:
-        """The template as a pattern with one group a value; blanks match any run of blanks."""
-        pieces = [r"\s+".join(map(re.escape, piece.split(" "))) for piece in self.template.split(HOLE)]
-        hole = rf"(.{{0,{MAX_FILLED}}}?)"
-        last = hole if not pieces[-1] else ""
-        body = hole.join(pieces[:-1] if last else pieces)
-        return re.compile(body + (rf"(.{{0,{MAX_FILLED}}})$" if last else ""), re.DOTALL)
+
+MIN_OPENING = 24
+"""Letters of an opening: fewer are in many messages."""
+TAIL = 16
+"""Letters behind the last value that must still be there to say where it ends."""
+
+
+def whole_pattern(template: str) -> re.Pattern[str]:
+    """The template as a pattern with one group a value; blanks match any run of blanks."""
+    return _compiled(template.split(HOLE))
+
+
+def opening_pattern(template: str, groups: tuple[int, ...]) -> re.Pattern[str] | None:
+    """As much of it as holds these values, for a line that was cut or worded anew behind them; None for too little.
+
+    Without values there is none: the end may be all that tells one message from another.
+    """
+    if not groups:
+        return None
+    pieces = template.split(HOLE)[: max(groups) + 2]
+    pieces[-1] = pieces[-1][:TAIL]
+    return _compiled(pieces) if sum(map(len, pieces)) >= MIN_OPENING and pieces[-1].strip() else None
+
+
+_VALUE = rf"(.{{0,{MAX_FILLED}}}?)"
+
+
+def _compiled(pieces: list[str]) -> re.Pattern[str]:
+    words = [r"\s+".join(map(re.escape, piece.split(" "))) for piece in pieces]
+    if words[-1] or len(words) == 1:
+        return re.compile(_VALUE.join(words), re.DOTALL)
+    return re.compile(_VALUE.join(words[:-1]) + rf"(.{{0,{MAX_FILLED}}})$", re.DOTALL)
 
 
 @functools.cache

@@ -9,7 +9,9 @@ from stepline.facts.settings import COMMON, Catalogue, catalogue
 from stepline.sources.settings.values import clean, is_secret, parse_value
 
 MAX_DEPTH = 4
-OTHER_NAMES = {"vllm": {"max_seq_len": "max_model_len", "cache_dtype": "kv_cache_dtype", "policy": "scheduling_policy"}}
+OTHER_NAMES = {
+    "vllm": {"max_seq_len": "max_model_len", "cache_dtype": "kv_cache_dtype", "policy": "scheduling_policy"}
+}
 """What vLLM's config objects call arguments: `config/cache.py`, `config/scheduler.py`; the rest are called alike."""
 
 
@@ -39,7 +41,9 @@ def said_in_environment(
             if name is not None:
                 value = parse_value(known.settings[name], text)
                 origin = Origin(file, line, variable)
-                found.append(SettingSaid(engine=each, name=name, value=value, by="environment", origin=origin))
+                found.append(
+                    SettingSaid(engine=each, name=name, value=value, by="environment", origin=origin)
+                )
     return tuple(found)
 
 
