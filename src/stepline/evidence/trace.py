@@ -85,7 +85,8 @@ class TraceKernel(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     component: str
-    found_by: Literal["name", "operator", "stack", "chain", "none"]
+    found_by: Literal["name", "operator", "stack", "chain", "neighbours", "none"]
+    """`neighbours` is inferred: no name, operator or stack says it."""
     per_step: float
     busy_ms: float
     """Per step."""

@@ -1,4 +1,4 @@
-"""For whom each row worked: by its name, else by operator or call stack, else by the chain it stands in."""
+"""For whom each row worked: by its name, else by operator or call stack, by its chain, or by its neighbours."""
 
 from functools import partial
 from typing import Literal
@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from stepline.evidence.trace_arrays import COPY, FILL, Column
 from stepline.facts import kernels
+from stepline.model.trace import neighbours
 from stepline.model.trace.names import named
 from stepline.model.trace.ownership import merged
 from stepline.model.trace.work import Work
 
-FoundBy = Literal["name", "operator", "stack", "chain", "none"]
-FOUND_BY: tuple[FoundBy, ...] = ("none", "name", "operator", "stack", "chain")
+FoundBy = Literal["name", "operator", "stack", "chain", "neighbours", "none"]
+FOUND_BY: tuple[FoundBy, ...] = ("none", "name", "operator", "stack", "chain", "neighbours")
 
 
 class Attribution:
@@ -39,6 +40,7 @@ class Attribution:
             self.generic |= rows
         self._by_owner(work)
         self._by_chain(work, step)
+        self._by_neighbours(work, step)
 
     def of(self, *names: str) -> NDArray[np.bool_]:
         """Rows of these components."""
@@ -86,6 +88,19 @@ class Attribution:
                 rows = np.arange(begin + 1, end)
                 same = (raw.gpu.stream[rows] == raw.gpu.stream[end]) & self.generic[rows]
                 self._set(rows[same & (raw.gpu.start_ns[rows] >= raw.gpu.end_ns[begin])], chain.component, 4)
+
+    def _by_neighbours(self, work: Work, step: Column | None) -> None:
+        """Rows that nothing names, by the half of a layer that they recur in."""
+        gpu, nobody = work.raw.gpu, self.component == self._index[kernels.UNATTRIBUTED]
+        if not nobody.any():
+            return
+        lane = gpu.stream * (int(step.max()) + 2 if step is not None else 1) + (
+            step if step is not None else 0
+        )
+        for name, owner in neighbours.owners(
+            gpu.name, self.component, self.components, lane, gpu.start_ns
+        ).items():
+            self._set(nobody & (gpu.name == name), owner, 5)
 
 
 def _works_for(component: str, name: str) -> bool:
