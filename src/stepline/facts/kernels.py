@@ -8,9 +8,16 @@ from typing import Any, Literal
 
 import msgspec
 
+from stepline.facts import kernel_dictionary
+from stepline.facts.kernel_grammar import LONGEST_NAME, compiled, spoken
+
 UNATTRIBUTED = "unattributed"
-LONGEST_NAME = 8192
-"""Characters of a kernel's name that are looked at: real ones have up to 5,000, a damaged file's may have millions."""
+
+
+_GENERIC = {"gemm", "elementwise"}
+"""Parts that say what is computed but not for whom."""
+_LOOSE = {UNATTRIBUTED, *_GENERIC}
+"""What a folder of the package knows better than the words of a name: a reduction beside attention is attention."""
 
 
 class Naming(msgspec.Struct, frozen=True):
@@ -56,7 +63,25 @@ def _components() -> tuple[tuple[str, re.Pattern[str], re.Pattern[str] | None], 
 
 @lru_cache(maxsize=20_000)
 def component(name: str) -> Naming:
-    """The component a kernel's name gives, `unattributed` (and generic) where no pattern matches."""
+    """The component a kernel's name gives, `unattributed` (and generic) where neither package nor pattern knows it.
+
+    A kernel that a package ships is placed by exception, by a file of one purpose, by its words, by its folder.
+    """
+    if part := compiled(name):
+        return Naming(part, generic=part in _GENERIC)
+    own = spoken(name)
+    found = kernel_dictionary.shipped(own)
+    if found and (
+        part := kernel_dictionary.named_part(own.base) or kernel_dictionary.file_part(found, firm=True)
+    ):
+        return Naming(part, generic=False)
+    words = _words(name)
+    if found and words.component in _LOOSE and (part := kernel_dictionary.file_part(found, firm=False)):
+        return Naming(part, generic=part in _GENERIC)
+    return words
+
+
+def _words(name: str) -> Naming:
     for known, pattern, generic in _components():
         if pattern.search(name, 0, LONGEST_NAME):
             return Naming(known, bool(generic and generic.search(name, 0, LONGEST_NAME)))

@@ -84,3 +84,50 @@ def test_other_annotations_are_no_steps():
 )
 def test_tensor_path(name, path):
     assert kernels.path(name) == path
+
+
+@pytest.mark.parametrize(
+    ("name", "component"),
+    [
+        ("_tiled_sparse_decode_kernel", "attention"),  # SGLang, attention/flash_mla_sm120_triton.py
+        ("_mxfp4_slot_gemv_kernel", "moe"),  # SGLang 0.5.13, fused_moe_triton/mxfp4_moe_sm120_triton.py
+        ("_decode_score_kernel", "indexer"),  # SGLang, minimax_sparse/decode/flash_with_topk_idx.py
+        ("_bias_kernel", "sampling"),  # vLLM, v1/worker/gpu/sample/logit_bias.py
+        ("_gather_block_tables_kernel", "metadata"),  # vLLM, v1/worker/gpu/block_table.py
+        ("_phase_check_kernel", "metadata"),
+        ("fused_gdn_gating_kernel", "linear-attention"),
+        ("compute_src2dst_triton_kernel", "moe"),
+        ("_chunked_lora_shrink_kernel", "gemm"),
+        ("void concat_mla_absorb_q_kernel(c10::BFloat16*)", "attention"),
+    ],
+)
+def test_a_kernel_that_a_package_ships_is_placed_by_the_file_that_defines_it(name, component):
+    assert kernels.component(name).component == component
+
+
+def test_a_type_in_a_name_does_not_make_a_kernel_quantise():
+    assert kernels.component("my_nvfp4_grouped_gemm_sm120").component == "moe"
+    assert kernels.component("sm120_mxfp8_sparse_mla_decode_kernel").component != "quantise"
+    assert kernels.component("cvt_fp16_to_fp4").component == "quantise"
+    assert kernels.component("per_token_group_quant_fp8").component == "quantise"
+
+
+@pytest.mark.parametrize(
+    ("name", "component"),
+    [
+        ("triton_poi_fused_addmm_relu_3", "elementwise"),
+        ("triton_poi_fused_add_mul_silu_0", "elementwise"),
+        ("triton_red_fused__to_copy_add_mean_mul_pow_rsqrt_1", "norm"),
+        ("triton_per_fused_argmax_5", "sampling"),
+        ("triton_poi_fused__to_copy_clamp_float8_e4m3fn_2", "quantise"),
+        ("triton_tem_fused_mm_7", "gemm"),
+        ("triton_tem_fused_flex_attention_0", "attention"),
+    ],
+)
+def test_a_compiled_kernel_is_what_it_computes_not_what_it_follows(name, component):
+    assert kernels.component(name).component == component
+
+
+def test_the_wrapper_of_a_class_is_read_by_the_class():
+    name = "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::CollectiveMainloop> > >(P)"
+    assert kernels.component(name).component == "attention"

@@ -1,0 +1,1 @@
+"""Kernel names of released packages: read, reviewed, and held against traces."""
