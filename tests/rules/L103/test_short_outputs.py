@@ -67,10 +67,10 @@ def test_prompts_that_the_cache_holds_are_not_computed():
 
 def test_without_the_model_the_tokens_of_a_step_decide():
     beyond, below = (
-        check("L103", loaded(driven(prompt, 128), model=None), gpu=None) for prompt in (1024, 900)
+        check("L103", loaded(driven(prompt, 128), model=None), gpu=None) for prompt in (2048, 1800)
     )
-    assert isinstance(beyond, Fired)  # 512 tokens a step
-    assert "458 tokens" in beyond.evidence[1].text
+    assert isinstance(beyond, Fired)  # 1024 tokens a step
+    assert "948 tokens" in beyond.evidence[1].text
     assert isinstance(below, Clear)
 
 

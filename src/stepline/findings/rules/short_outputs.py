@@ -67,7 +67,7 @@ def _most_tokens() -> float:
     """Tokens that a GPU can multiply with a weight while it reads that weight once, of the GPU that can most.
 
     Peak FLOP/s over bandwidth, for two bytes and two FLOPs a parameter; 8-bit weights have half the bytes and twice the
-    rate. 206 on an H200, 458 on a GB10.
+    rate. 206 on an H200, 948 on a Jetson Thor.
     """
     return max(gpu.peak("bf16") / gpu.bandwidth_bytes_s for gpu in all_gpus())
 
