@@ -119,9 +119,9 @@ def _plain(text: str, kind: str) -> object:
 
 _OPTION = re.compile(
     r"add_opt\(common_arg\(\s*\{(?P<flags>[^}]*)\}(?:,\s*\{(?P<negated>[^}]*)\})?(?P<rest>.*?)\n\s+\)(?P<tail>(?:\.set_\w+\([^;]*)?\));",
-    re.S,
+    re.DOTALL,
 )
-_PARAMETER = re.compile(r"^\s+(?:[\w:<>]+)\s+(\w+)\s*=\s*([^;,]+);", re.M)
+_PARAMETER = re.compile(r"^\s+(?:[\w:<>]+)\s+(\w+)\s*=\s*([^;,]+);", re.MULTILINE)
 
 
 def read_llama_cpp(package: Package) -> list[Found]:

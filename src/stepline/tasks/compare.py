@@ -41,7 +41,7 @@ def compare_runs(request: CompareRequest, progress: Progress = SILENT) -> Compar
     effect = request.effect_percent
     if not 0 < effect <= MAX_EFFECT_PERCENT:
         raise UsageError(f"--effect {effect:g}: give a percentage above 0 and up to {MAX_EFFECT_PERCENT:g}")
-    check(request.setup)
+    check(request.setup, progress)
     before, after = (
         [run for path in side for run in runs_in(path)] for side in (request.before, request.after)
     )

@@ -16,5 +16,5 @@ def diagnose(
     Raises:
         SteplineError: the setup cannot be right, a path does not exist, or nothing could be read.
     """
-    check(setup)
+    check(setup, progress)
     return diagnose_picture(picture_of(evidence, setup, progress))

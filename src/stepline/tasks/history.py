@@ -18,7 +18,7 @@ def history_of(folder: str, setup: SetupRequest = UNTOLD, progress: Progress = S
         UsageError: when it is no folder.
         UnreadableEvidence: when nothing in it could be read.
     """
-    check(setup)
+    check(setup, progress)
     root = Path(folder)
     if not root.is_dir():
         raise UsageError(f"{folder}: no folder; give one whose folders are runs")

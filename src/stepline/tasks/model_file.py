@@ -26,7 +26,12 @@ def load_architecture(model: str) -> Architecture:
         if path.suffix == ".json" or model.startswith((".", "/")):
             raise UnknownFact(f"there is no model at {model}")
         known = find_model(model)
-        return parse_config(known.config, name=known.hub_id)
+        architecture = parse_config(known.config, name=known.hub_id)
+        if known.stands_for is None:
+            return architecture
+        return msgspec.structs.replace(
+            architecture, not_counted=(*architecture.not_counted, known.stands_for)
+        )
     file = path / "config.json" if path.is_dir() else path
     if not file.is_file():
         raise UnknownFact(f"{path} holds no config.json")

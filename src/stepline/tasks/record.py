@@ -60,7 +60,7 @@ def record(url: str, folder: Path, request: LiveRequest, progress: Progress = SI
         SteplineError: nobody answers, the request cannot be right, or the folder cannot be written.
         Interrupted: Ctrl-C after something was measured.
     """
-    check(request.setup)
+    check(request.setup, progress)
     check_live(request)
     address = parse(url, request.headers)
     try:

@@ -5,11 +5,12 @@ from typing import TypedDict
 
 import msgspec
 
-from stepline.errors import UsageError
+from stepline.errors import UnknownFact, UsageError
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
 from stepline.model.picture.picture import Setup
 from stepline.tasks.calibration_file import load
+from stepline.tasks.progress import SILENT, Progress
 
 SIZES = ("tp", "ep", "dp", "pp", "context_length")
 
@@ -47,17 +48,21 @@ class Settings(TypedDict, total=False):
     calibration: str | Path | None
 
 
-def check(request: SetupRequest) -> None:
+def check(request: SetupRequest, progress: Progress = SILENT) -> None:
     """Refuse a setup that cannot be right before anything is read.
 
+    A GPU or model that no data file knows costs the floor, not the diagnosis: one line says so, with the nearest names.
+
     Raises:
-        UnknownFact: when no data file knows the GPU or model.
         UsageError: when a size is not above zero.
     """
-    if request.gpu is not None:
-        find_gpu(request.gpu)
-    if request.model is not None and not Path(request.model).exists():
-        find_model(str(request.model))
+    model = request.model if request.model is not None and not Path(request.model).exists() else None
+    for name, find in ((request.gpu, find_gpu), (model, find_model)):
+        try:
+            if name is not None:
+                find(str(name))
+        except UnknownFact as error:
+            progress.tell(f"{error}; going on without it")
     for name in SIZES:
         size = getattr(request, name)
         if size is not None and size < 1:

@@ -49,8 +49,23 @@ def test_the_log_of_an_unknown_engine(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words", [("--gpu", "h2000x"), ("--model", "no-such-model"), ("--tp", "0"), ("--context-length", "-1")]
+    ("words", "near"), [(("--gpu", "h2000x"), "H200"), (("--model", "lama-3.1-8b"), "Llama-3.1-8B")]
 )
+def test_an_unknown_gpu_or_model_costs_the_floor_and_never_the_diagnosis(capsys, tmp_path, words, near):
+    log = tmp_path / "server.log"
+    running = LINE.format(n=8).replace("#running-req: 8,", "#running-req: 8, #token: 9000, cuda graph: True,")
+    lines = [running.replace("10:00:00", f"10:00:{second:02d}").strip() for second in range(40)]
+    log.write_text("\n".join(lines) + "\n")
+    code = main(["diagnose", str(log), *words, "--json", "-"])
+    out, err = capsys.readouterr()
+    assert code in {0, 3}
+    assert json.loads(out)["target"]["engine"] == "sglang"
+    assert words[1] in err
+    assert near in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [("--tp", "0"), ("--context-length", "-1")])
 def test_a_command_line_that_cannot_be_right_is_refused(capsys, words):
     assert main(["diagnose", CAP, *words]) == 2
     assert words[1] in capsys.readouterr().err

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from stepline.errors import UnknownFact
 from stepline.evidence.origin import Sourced
 from stepline.evidence.run import Run
 from stepline.facts.catalogue import find_model
-from stepline.facts.hardware import find_gpu
+from stepline.facts.hardware import Gpu, find_gpu
 from stepline.model.picture.picture import Setup, Target
 from stepline.model.roofline.architecture import Architecture, parse_config
 from stepline.model.roofline.layout import Layout
@@ -15,28 +17,10 @@ from stepline.model.roofline.layout import Layout
 
 def find_target(run: Run, setup: Setup) -> tuple[Target, str | None]:
     """The server, and why there can be no floor (None when model and GPU are known)."""
-    server, missing = run.server, []
-    architecture: Architecture | None = None
-    try:
-        config: Mapping[str, Any] | None = _said(run.model_config)
-        name = setup.model or _said(server.model)
-        if config is None and name is not None:
-            config = find_model(name).config
-        if config is None:
-            missing.append("the model is not known: give its config.json or --model")
-        else:
-            architecture = parse_config(config, name=name or "")
-    except UnknownFact as error:
-        missing.append(str(error))
-    gpu = None
-    gpu_name = _said(server.gpu) or setup.gpu
-    try:
-        if gpu_name is None:
-            missing.append("the GPU is not known: give --gpu")
-        else:
-            gpu = find_gpu(gpu_name)
-    except UnknownFact as error:
-        missing.append(str(error))
+    server = run.server
+    architecture, no_model = _architecture(run, setup)
+    gpu, no_gpu = _gpu(setup.gpu, _said(server.gpu))
+    missing = [reason for reason in (no_model, no_gpu) if reason]
     configured, source = _configured_context(run, setup)
     layout = Layout(
         tp=_said(server.tp) or setup.tp or 1,
@@ -59,6 +43,36 @@ def find_target(run: Run, setup: Setup) -> tuple[Target, str | None]:
         calibration=setup.calibration,
     )
     return target, "; ".join(missing) or None
+
+
+def _architecture(run: Run, setup: Setup) -> tuple[Architecture | None, str | None]:
+    config: Mapping[str, Any] | None = _said(run.model_config)
+    name = setup.model or _said(run.server.model)
+    if config is None and name is None:
+        return None, "the model is not known: give its config.json or --model"
+    try:
+        if config is not None:
+            return parse_config(config, name=name or ""), None
+        known = find_model(name)
+        architecture = parse_config(known.config, name=name)
+    except UnknownFact as error:
+        return None, str(error)
+    if known.stands_for:
+        told = (*architecture.not_counted, known.stands_for)
+        architecture = msgspec.structs.replace(architecture, not_counted=told)
+    return architecture, None
+
+
+def _gpu(given: str | None, said: str | None) -> tuple[Gpu | None, str | None]:
+    """The GPU that the evidence names, else the one given; a name that nobody knows leaves the other its chance."""
+    reasons: list[str] = []
+    for name in (said, given):
+        try:
+            if name is not None:
+                return find_gpu(name), None
+        except UnknownFact as error:
+            reasons.append(str(error))
+    return None, "; ".join(reasons) or "the GPU is not known: give --gpu"
 
 
 def _configured_context(run: Run, setup: Setup) -> tuple[int | None, str | None]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from stepline.errors import UnknownFact
+from stepline.facts.number_types import number_type
 from stepline.model.roofline.architecture_parts import (
     ATTENTION_SIDE,
     Block,
@@ -86,15 +87,13 @@ def entry_bytes(cache: Cache, kv_dtype: str, indexer_dtype: str) -> float:
         UnknownFact: This model's cache has no such type.
     """
     wanted = indexer_dtype if cache.component == "indexer" else kv_dtype
-    if wanted in {"auto", "model"}:
-        return cache.entry_bytes[0][1]
-    aliases = {"fp8_e4m3": "fp8", "fp8_e5m2": "fp8", "bfloat16": "bf16", "float16": "bf16", "nvfp4": "fp4",
-               "mxfp4": "fp4"}  # fmt: skip
     known = dict(cache.entry_bytes)
-    found = known.get(aliases.get(wanted, wanted))
-    if found is None:
+    stored = wanted if wanted in known else number_type(wanted)
+    if stored == "auto":
+        return cache.entry_bytes[0][1]
+    if stored is None or stored not in known:
         raise UnknownFact(f"a {cache.name} cache in {wanted!r} is not known; known: {', '.join(known)}")
-    return found
+    return known[stored]
 
 
 def cache_work(

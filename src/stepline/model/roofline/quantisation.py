@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from stepline.errors import UnknownFact
+from stepline.facts.number_types import number_type
 from stepline.model.roofline.architecture_parts import BF16, FP32, Format
 
 MXFP4 = Format("mxfp4", 4.25, "fp4")
@@ -50,6 +51,9 @@ _PLAIN = {
     "fp16": BF16,
     "float32": FP32,
     "fp32": FP32,
+    "float8_e4m3fn": FP8,
+    "float8_e4m3fnuz": FP8,
+    "float8_e5m2": FP8,
 }
 _PREFIX = re.compile(r"^(?:(?:model|language_model|backbone|llm|transformer)\.)+")
 _SPELLINGS = (("self_attn.", "attn."), ("mlp.", "ffn."), ("mlp.", "block_sparse_moe."))
@@ -190,12 +194,9 @@ def _kv_dtype(section: Mapping[str, Any]) -> str:
         return "auto"
     if isinstance(scheme, Mapping):
         scheme = f"{'fp' if scheme.get('type') == 'float' else 'int'}{scheme.get('num_bits')}"
-    name = str(scheme).lower()
-    if name not in {"fp8", "nvfp4", "fp4", "int8"}:
-        raise UnknownFact(
-            f"quantization_config: kv cache scheme {name!r} is not known; known: fp8, nvfp4, int8"
-        )
-    return {"nvfp4": "fp4"}.get(name, name)
+    return number_type(str(scheme)) or str(
+        scheme
+    )  # read where it is needed: an unknown cache type costs no weight its format
 
 
 def _fp8(section: Mapping[str, Any]) -> _Rules:

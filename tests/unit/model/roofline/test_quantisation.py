@@ -73,7 +73,6 @@ def test_bits_a_weight_count_its_scales(section: dict[str, Any], bits: float, ma
         (group(3, "int", 64, activations=False), "weights of type 'int' with 3 bits"),
         ({"quant_method": "awq"}, "lacks the key bits"),
         ({"quant_method": "bitsandbytes"}, "neither load_in_4bit"),
-        ({"quant_method": "fp8", "kv_cache_scheme": "FP7"}, "kv cache scheme 'fp7'"),
     ],
 )
 def test_an_unknown_scheme_is_refused(section: dict[str, Any], message: str) -> None:
@@ -152,3 +151,10 @@ def test_published_exceptions_are_kept() -> None:
     oss = parse_config(find_model("gpt-oss-120b").config)
     assert {m.format.name for m in oss.body.matrices} == {"bf16"}
     assert {experts.format.bits for experts in oss.body.experts} == {4.25}
+
+
+def test_an_unknown_cache_type_costs_no_weight_its_format():
+    section = {"quant_method": "fp8", "kv_cache_scheme": "FP7"}
+    found = parse_quantisation(section, {})
+    assert found.kv_dtype == "FP7"
+    assert found.of("layers.0.mlp.up_proj").name == "fp8"

@@ -1,0 +1,55 @@
+"""Who is under diagnosis, from names as logs and people write them."""
+
+import pytest
+
+from stepline.errors import UnknownFact
+from stepline.evidence.origin import Origin, Sourced
+from stepline.evidence.run import Run
+from stepline.evidence.server import ServerFacts
+from stepline.model.picture.picture import Setup, floor_of
+from stepline.model.picture.target import find_target
+
+
+def target(setup=None, **said):
+    facts = {name: Sourced(value, Origin("server.log", 1)) for name, value in said.items()}
+    return find_target(Run(server=ServerFacts(**facts)), setup or Setup())
+
+
+def floor_ms(found):
+    return floor_of(found, 8, 4096, "strict").total_ms
+
+
+@pytest.mark.parametrize("spelled", ["float8_e4m3fn", "fp8_e5m2", "torch.float8_e4m3fnuz"])
+def test_a_cache_type_in_pytorchs_words_keeps_the_floor(spelled):
+    found, missing = target(gpu="NVIDIA H200", model="meta-llama/Llama-3.1-8B", kv_dtype=spelled)
+    plain, _ = target(gpu="NVIDIA H200", model="meta-llama/Llama-3.1-8B")
+    assert missing is None
+    assert floor_ms(found) < floor_ms(plain)
+
+
+def test_an_unknown_cache_type_costs_the_floor_and_names_the_known_ones():
+    found, missing = target(gpu="NVIDIA H200", model="meta-llama/Llama-3.1-8B", kv_dtype="float7")
+    assert missing is None
+    with pytest.raises(UnknownFact, match="'float7' is not known; known: bf16, fp8"):
+        floor_ms(found)
+
+
+def test_where_the_evidence_names_an_unknown_gpu_the_one_given_counts():
+    found, missing = target(Setup(gpu="h200"), gpu="NVIDIA Graphics Device", model="Qwen/Qwen3-8B")
+    assert (found.gpu.name, missing) == ("NVIDIA H200 SXM", None)
+
+
+def test_both_unknown_gpus_are_named_with_the_nearest():
+    found, missing = target(Setup(gpu="h2000x"), gpu="NVIDIA H100 CNX", model="Qwen/Qwen3-8B")
+    assert found.gpu is None
+    assert found.architecture is not None
+    assert "'h2000x'" in missing
+    assert "'NVIDIA H100 CNX'" in missing
+    assert "NVIDIA H200 SXM" in missing
+
+
+def test_a_base_that_stands_in_for_a_derived_model_is_said():
+    found, missing = target(gpu="NVIDIA H200", model="acme/Qwen3-8B-FP8-dynamic")
+    assert missing is None
+    assert any("Qwen/Qwen3-8B, whose config stands in" in part for part in found.architecture.not_counted)
+    assert any("stands in" in part for part in floor_of(found, 1, 100, "strict").not_counted)
