@@ -79,4 +79,4 @@ def _between(owner: NDArray[np.int64], half: NDArray[np.int64]) -> NDArray[np.bo
     before = np.maximum.accumulate(np.where(owner >= 0, at, -1))
     behind = np.minimum.accumulate(np.where(owner >= 0, at, len(owner))[::-1])[::-1]
     known = (before >= 0) & (behind < len(owner))
-    return known & (half[before] == half) & (half[np.minimum(behind, len(owner) - 1)] == half)
+    return np.asarray(known & (half[before] == half) & (half[np.minimum(behind, len(owner) - 1)] == half))
