@@ -1,203 +1,239 @@
-"""Tables that people and tools write, told by columns: load levels, step times, levers tried, GPU samples."""
+"""Tables that people and tools write, told by what their columns measure: load levels, steps, trials, GPU samples."""
 
-import csv
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from stepline.errors import UnreadableEvidence
 from stepline.evidence.gpu import GpuSample
-from stepline.evidence.load import LeverTrial
+from stepline.evidence.load import LeverTrial, LoadLevel, StepRow
+from stepline.evidence.merge import merge
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import EvidenceFile, FileKind, Run
+from stepline.sources.decoded import text_of
 from stepline.sources.peek import Peek
-from stepline.sources.readers import arms
-from stepline.sources.readers.cells import number, whole
-from stepline.sources.readers.columns import plain
+from stepline.sources.quantities.cells import cell, decimal_commas
+from stepline.sources.quantities.quantity import Quantity, parse, seconds_in
+from stepline.sources.quantities.split import split
+from stepline.sources.readers.tables import gpu
+from stepline.sources.readers.tables.grid import Grid, grids
+from stepline.sources.readers.tables.levels import levels_of, table_of
+from stepline.sources.readers.tables.nested import rows_in
+from stepline.sources.readers.tables.pairs import blocks, equals
+from stepline.sources.readers.tables.point import units_of
+from stepline.sources.readers.tables.roles import LOADS, roles_of
+from stepline.sources.readers.tables.trials import trials_of
 
 Row = Mapping[str, Any]
-
-# Column names by meaning, lower case, punctuation as `_`. The first column of a list that a row has is taken.
-LEVER = ("lever", "change", "trial", "flag", "setting", "arm")
-BEFORE = ("before", "before_tok_s", "baseline", "baseline_tok_s", "off", "off_tok_s")
-AFTER = ("after", "after_tok_s", "on", "on_tok_s", "changed_tok_s")
-BEFORE_MS = ("before_ms", "baseline_ms")
-AFTER_MS = ("after_ms", "changed_ms")
-CHANGE_PCT = ("change_pct", "gain_pct", "delta_pct", "speedup_pct")
-GPU_COLUMNS: dict[str, tuple[str, ...]] = {
-    "graphics_busy": ("graphics_util", "gr_engine_active", "graphics_busy"),
-    "sm_busy": ("sm_util", "sm_active"),
-    "sm_occupancy": ("sm_occupancy",),
-    "tensor_busy": ("any_tensor_util", "tensor_active", "pipe_tensor_active", "tensor_util", "tensor_pipe"),
-    "fp32_busy": ("fp32_util", "fp32_active"),
-    "dram_busy": ("dram_bw_util", "dram_active", "dram_util"),
-}
-PLAIN_GPU_COLUMNS: dict[str, tuple[str, ...]] = {
-    "sm_clock_mhz": ("sm_clock_mhz", "sm_clock", "sm_mhz", "clocks_sm"),
-    "memory_clock_mhz": ("memory_clock_mhz", "mem_clock_mhz", "mem_mhz", "clocks_mem"),
-    "power_w": ("power_w", "power", "power_draw"),
-    "temperature_c": ("temperature_c", "temp_c", "temperature_gpu"),
-}
+MAX_BYTES = 64 << 20
+HEAD = 1 << 16
 
 
 def recognises(peek: Peek) -> bool:
-    """True for a comma, tab or semicolon separated table whose header names something known."""
-    if peek.binary:
+    """True for a text in whose opening a table or a block of results stands."""
+    if peek.binary and not peek.head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return False
-    header = peek.head.decode("utf-8", "replace").splitlines()[:1]
-    return bool(header) and _kind([plain(name) for name in re.split(r"[,;\t]", header[0])]) is not None
+    lines = text_of(peek.head[:HEAD]).splitlines()
+    return bool(next(grids(lines, is_header), None) or next(blocks(lines), None) or next(equals(lines), None))
 
 
 def columns_of(peek: Peek) -> list[str]:
     """Column names of a file that is laid out as a table, whatever it holds; empty for other text."""
-    lines = [] if peek.binary else peek.head.decode("utf-8", "replace").splitlines()[:3]
-    if len(lines) < 2:
-        return []
-    delimiter = max(",;\t", key=lines[0].count)
-    width = lines[0].count(delimiter)
-    return (
-        lines[0].split(delimiter) if width and all(line.count(delimiter) == width for line in lines) else []
-    )
+    lines = [] if peek.binary else text_of(peek.head[:HEAD]).splitlines()[:200]
+    found = next(grids(lines, lambda names: len(names) > 1 and not any(map(_number, names))), None)
+    return list(found.names) if found is not None and len(found.rows) and found.layout != "aligned" else []
 
 
 def read_table(peek: Peek) -> Run:
-    """Read a CSV-like table.
+    """Read every table and block of results in a text.
 
     Raises:
-        UnreadableEvidence: when no row can be read.
+        UnreadableEvidence: when none says anything.
     """
     with peek.open() as stream:
-        lines = stream.read(256 << 20).decode("utf-8", "replace").splitlines()
-    delimiter = max(",;\t", key=lines[0].count)
-    reader = csv.DictReader(lines, delimiter=delimiter)
-    return read_rows(list(reader), peek.name, first_line=2)
+        return read_text(text_of(stream.read(MAX_BYTES)), peek.name)
+
+
+def read_text(content: str, file: str) -> Run:
+    """Read what a text holds of tables, `Name: value` blocks and `name=value` lines.
+
+    Raises:
+        UnreadableEvidence: when none says anything.
+    """
+    lines = content.splitlines()
+    runs: list[Run] = []
+    failed: UnreadableEvidence | None = None
+    taken: set[int] = set()
+    for grid in grids(lines, is_header):
+        taken.update((grid.header_line, *grid.lines))
+        try:
+            runs.append(_read_grid(grid, file))
+        except UnreadableEvidence as error:
+            failed = failed or error
+    left = [line if number not in taken else "" for number, line in enumerate(lines, 1)]
+    for kind in (blocks, equals):
+        found = list(kind(left))
+        if not found:
+            continue
+        try:
+            runs.append(_read_rows([b.values for b in found], [Origin(file, b.line) for b in found], file))
+        except UnreadableEvidence as error:
+            failed = failed or error
+    if not runs:
+        raise failed or UnreadableEvidence(f"{file}: no table or block of results that stepline reads")
+    return _as_one_file(merge(runs), file)
+
+
+def _as_one_file(run: Run, file: str) -> Run:
+    """One line about a file of several tables."""
+    if len(run.files) == 1:
+        return run
+    kinds = ", ".join(dict.fromkeys(one.kind or "" for one in run.files))
+    whole = EvidenceFile(
+        path=file,
+        kind=kinds,
+        records=sum(one.records for one in run.files),
+        damaged=sum(one.damaged for one in run.files),
+    )
+    return msgspec.structs.replace(run, files=(whole,))
+
+
+def _read_grid(grid: Grid, file: str) -> Run:
+    rows: list[Row] = [dict(zip(grid.names, cells, strict=True)) for cells in grid.rows]
+    origins = [Origin(file, line) for line in grid.lines]
+    cells = [value for row in grid.rows for value in row]
+    comma = grid.layout != "comma" and decimal_commas(cells)
+    if (turned := _turned(grid)) is not None:
+        rows, origins = turned, [Origin(file, grid.header_line)] * len(turned)
+    return _read_rows(rows, origins, file, decimal_comma=comma, damaged=grid.damaged)
+
+
+def is_header(names: Sequence[str]) -> bool:
+    """True for cells that name a measurement, or a change with what was before and after it."""
+    if any(map(_number, names)):
+        return False
+    told = [parse(name) for name in names]
+    measured = [q for q in told if q.what is not None]
+    arms = {word for q in told for word in q.arm if q.what is None and not q.unknown}
+    change = any(q.unit == "percent" and "difference" in (q.refused or "") for q in told)
+    if sum(_is_time(q) for q in told) >= 2:
+        return True
+    if len(arms) >= 2 or (change and len(names) > 1) or any(q.what not in LOADS for q in measured):
+        return True
+    return bool(measured) and len(names) >= 2 and _plain(names)
+
+
+def _plain(names: Sequence[str]) -> bool:
+    """True for short names: a load alone is no sign of a table in prose."""
+    return all(len(split(name)) <= 4 for name in names)
+
+
+def _number(name: str) -> bool:
+    return bool(name) and not any(character.isalpha() for character in name)
+
+
+def _turned(grid: Grid) -> list[Row] | None:
+    """The rows of a table that names its quantities in the first column; None where the header names them."""
+    first = [cells[0] for cells in grid.rows]
+    told = sum(parse(name).what is not None for name in first)
+    header = sum(parse(name).what is not None for name in grid.names[1:])
+    if told < 2 or told <= header or len(set(first)) < len(first):
+        return None
+    label = grid.names[0] if parse(grid.names[0]).what is None and grid.names[0] else "arm"
+    label = label if split(label) not in (("metric",), ("metrics",), ("name",)) else "arm"
+    turned: list[Row] = []
+    for place, name in enumerate(grid.names[1:], 1):
+        row: dict[str, Any] = {cells[0]: cells[place] for cells in grid.rows}
+        turned.append(row if len(grid.names) == 2 else {label: name, **row})
+    return turned
 
 
 def rows_of(document: Any) -> list[Row] | None:
-    """The rows of a JSON document: a list of objects, or an object that holds one under a plain name."""
-    if isinstance(document, list) and document and all(isinstance(row, Mapping) for row in document):
-        return document
-    if isinstance(document, Mapping):
-        for name in ("rows", "results", "levels", "sweep", "data"):
-            if (inner := rows_of(document.get(name))) is not None:
-                return inner
-        if _kind([plain(name) for name in document]) is not None:
-            return [document]
-    return None
+    """The rows of a JSON document, however nested; None where nothing in it is measured."""
+    found = [row for _, row in rows_in(document)]
+    return list(found) or None
 
 
 def read_rows(rows: Sequence[Row], file: str, first_line: int | None = None) -> Run:
-    """Turn rows into records of the one kind their columns name.
+    """Turn rows into records.
 
     Raises:
         UnreadableEvidence: when the columns name nothing that stepline knows.
     """
-    plain_rows = [{plain(str(name)): value for name, value in row.items()} for row in rows]
-    names = list(dict.fromkeys(name for row in plain_rows for name in row))
-    kind = _kind(names)
-    if kind is None:
-        raise UnreadableEvidence(
-            f"{file}: no column of a known kind among {', '.join(names[:12])}; name them for example "
-            "'concurrency,tok_s,tpot_ms,ttft_ms', 'running,step_ms' or 'lever,running,before,after'"
-        )
     origins = [
         Origin(file, index + first_line) if first_line else Origin(file, None, f"[{index}]")
-        for index in range(len(plain_rows))
+        for index in range(len(rows))
     ]
-    if kind == "levels":
-        return _read_levels(plain_rows, origins, file)
-    pairs = zip(plain_rows, origins, strict=True)
-    made = [record for row, origin in pairs if (record := _MAKERS[kind](row, origin)) is not None]
-    evidence = EvidenceFile(
-        path=file, kind=_TITLES[kind], records=len(made), damaged=len(plain_rows) - len(made)
-    )
-    fields: dict[str, Any] = {"files": (evidence,), kind: tuple(made)}
-    return Run(**fields)
+    return _read_rows(rows, origins, file)
 
 
-def _read_levels(rows: Sequence[Row], origins: Sequence[Origin], file: str) -> Run:
-    levels, steps, trials = arms.levels_and_trials(rows, origins)
-    if not levels and not steps and not trials:
-        raise UnreadableEvidence(
-            f"{file}: no row states a load level, a step or two arms that can be compared"
-        )
-    read = {record.origin for kind in (levels, steps, trials) for record in kind}
-    evidence = EvidenceFile(
-        path=file,
-        kind=_TITLES["levels"],
-        records=len(levels) + len(steps) + len(trials),
-        damaged=sum(1 for origin in origins if origin not in read),
-    )
-    return Run(files=(evidence,), levels=tuple(levels), step_rows=tuple(steps), levers=tuple(trials))
-
-
-def _kind(names: Sequence[str]) -> str | None:
-    """The field of Run that a table with these columns fills."""
-    has = set(names)
-
-    def any_of(*groups: tuple[str, ...]) -> bool:
-        return any(name in has for group in groups for name in group)
-
-    if any_of(LEVER) and (any_of(CHANGE_PCT) or (any_of(BEFORE, BEFORE_MS) and any_of(AFTER, AFTER_MS))):
-        return "levers"
-    if arms.fits(names):
-        return "levels"
-    gpu_names = {_gpu_name(name) for name in names}
-    groups = (*GPU_COLUMNS.values(), *PLAIN_GPU_COLUMNS.values())
-    return "gpu_samples" if any(name in gpu_names for group in groups for name in group) else None
-
-
-def _lever(row: Row, origin: Origin) -> LeverTrial | None:
-    lever = next((str(row[name]).strip() for name in LEVER if row.get(name)), None)
-    before, after, measure = number(row, BEFORE), number(row, AFTER), "tok_s"
-    if before is None or after is None:
-        before, after, measure = number(row, BEFORE_MS), number(row, AFTER_MS), "ms"
-    change = number(row, CHANGE_PCT)
-    if (before is None or after is None) and change is not None:
-        before, after, measure = 100.0, 100.0 + change, "tok_s"
-    if not lever or not before or not after:
-        return None
-    return LeverTrial(
-        origin=origin,
-        lever=lever,
-        running=number(row, arms.RUNNING),
-        concurrency=number(row, arms.CONCURRENCY),
-        before=before,
-        after=after,
-        measure="ms" if measure == "ms" else "tok_s",
+def _read_rows(
+    rows: Sequence[Row],
+    origins: Sequence[Origin],
+    file: str,
+    *,
+    decimal_comma: bool = False,
+    damaged: int = 0,
+) -> Run:
+    roles = roles_of(rows)
+    units = units_of(rows, roles, decimal_comma=decimal_comma)
+    table = table_of(rows, origins, roles, units)
+    levels, steps, doubts = levels_of(table)
+    trials = trials_of(table)
+    samples = [] if levels or steps or trials else gpu.samples_of(rows, origins, roles)
+    made: list[LoadLevel | StepRow | LeverTrial | GpuSample] = [*levels, *steps, *trials, *samples]
+    if not made:
+        if timed := _timed(rows):
+            note = f"times under {', '.join(timed[:4])}, of what is not said: no evidence of a decode step"
+            return Run(files=(EvidenceFile(path=file, kind="micro-benchmark", note=note, records=len(rows)),))
+        raise UnreadableEvidence(_nothing(rows, file))
+    read = {record.origin for record in made}
+    kind = "GPU samples" if samples else "levers tried" if not levels and not steps else "load levels"
+    missed = sum(1 for origin in set(origins) if origin not in read) if not trials else 0
+    evidence = EvidenceFile(path=file, kind=kind, records=len(made), damaged=missed + damaged)
+    return Run(
+        files=(evidence,),
+        levels=tuple(levels),
+        step_rows=tuple(steps),
+        levers=tuple(trials),
+        gpu_samples=tuple(samples),
+        doubts=tuple(doubts),
     )
 
 
-def _gpu_name(name: str) -> str:
-    """A counter's name without the tool before it and the unit or statistic behind it."""
-    name = name.removeprefix("dcgm_").removeprefix("fi_prof_")
-    return re.sub(r"(?:_(?:pct|median|mean|avg|max|sustained|mhz(?=_)|w(?=_)))+$", "", name)
-
-
-def _gpu_sample(row: Row, origin: Origin) -> GpuSample:
-    original = row
-    row = {**{_gpu_name(name): value for name, value in row.items()}, **row}
-    shares = {field: number(row, names) for field, names in GPU_COLUMNS.items()}
-    reasons = whole(row, ("clock_event_reasons", "clocks_event_reasons", "throttle_reasons"))
-    gpu = whole(row, ("gpu", "gpu_index", "index"))
-    return GpuSample(
-        origin=origin,
-        time_s=number(row, ("unix_s", "time_s", "timestamp")),
-        gpu=gpu or 0,
-        clock_event_reasons=reasons,
-        **{field: None if value is None else value / _whole_of(original) for field, value in shares.items()},
-        **{field: number(row, names) for field, names in PLAIN_GPU_COLUMNS.items()},
+def _timed(rows: Sequence[Row]) -> list[str]:
+    """Columns of times that name no quantity, as of kernels by size."""
+    return sorted(
+        {
+            name
+            for row in rows
+            for name, value in row.items()
+            if _is_time(parse(name)) and cell(value) is not None
+        }
     )
 
 
-def _whole_of(row: Row) -> float:
-    """What stands for all of the time: DCGM's fields are ratios of 1, NVML GPM and nvidia-smi write percent."""
-    return 1.0 if any(name.startswith("dcgm_fi_prof") for name in row) else 100.0
+def _is_time(quantity: Quantity) -> bool:
+    unit = quantity.unit is not None and seconds_in(quantity.unit) is not None
+    return unit and quantity.what is None and quantity.refused is None and bool(quantity.words)
 
 
+<<<<<<< HEAD
 _MAKERS: dict[str, Any] = {"levers": _lever, "gpu_samples": _gpu_sample}
 _TITLES: dict[str, FileKind] = {
     "levers": "levers tried",
     "gpu_samples": "GPU samples",
     "levels": "load levels",
 }
+=======
+def _nothing(rows: Sequence[Row], file: str) -> str:
+    names = list(dict.fromkeys(str(name) for row in rows for name in row))
+    reasons = [f"{name!r} ({parse(name).refused})" for name in names if parse(name).refused]
+    why = f"; not used: {', '.join(reasons[:3])}" if reasons else ""
+    return (
+        f"{file}: no row of the table with columns ({', '.join(names[:8])}) states a load level, a step, GPU counters "
+        f"or two arms that can be compared{why}; name them for example 'concurrency,tok_s,tpot_ms,ttft_ms', "
+        "'running,step_ms' or 'lever,running,before,after'"
+    )
+>>>>>>> 6259501 (One grammar for the names of measurements, its words from the tools)

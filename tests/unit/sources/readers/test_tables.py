@@ -10,62 +10,12 @@ from hypothesis import strategies as st
 from stepline.errors import UnreadableEvidence
 from stepline.evidence.run import Run
 from stepline.sources.read import read
-from stepline.sources.readers.columns import plain, understand
 from stepline.sources.readers.table import read_rows
 
 
 def run_of(folder: Path, text: str) -> Run:
     (folder / "t.csv").write_text(text)
     return read([folder / "t.csv"])
-
-
-NAMES: dict[str, tuple[Any, ...] | None] = {
-    "Output tok/s": ("tok_s", "mean", 1.0, None),
-    "aggregate_tok_s": ("tok_s", "mean", 1.0, None),
-    "tokens_per_second": ("tok_s", "mean", 1.0, None),
-    "tok_s_per_gpu": ("tok_s", "mean", 1.0, None),
-    "per_request_tok_s": ("tok_s_per_request", "mean", 1.0, None),
-    "tok/s/user": ("tok_s_per_request", "mean", 1.0, None),
-    "TPOT (ms)": ("tpot", "mean", 1.0, None),
-    "median_tpot_ms": ("tpot", "p50", 1.0, None),
-    "median_tpot": ("tpot", "p50", 1000.0, None),
-    "p99_ttft_ms": ("ttft", "p99", 1.0, None),
-    "ttft_p50_ms": ("ttft", "p50", 1.0, None),
-    "ttft_s": ("ttft", "mean", 1000.0, None),
-    "client_itl_p50_ms": ("itl", "p50", 1.0, None),
-    "log_implied_step_ms": ("step", "mean", 1.0, None),
-    "ms_per_step": ("step", "mean", 1.0, None),
-    "median_lat_s": ("e2e", "p50", 1000.0, None),
-    "mean_e2el_ms": ("e2e", "mean", 1.0, None),
-    "qps": ("requests_s", "mean", 1.0, None),
-    "request_throughput": ("requests_s", "mean", 1.0, None),
-    "oneshot_tok_s": ("tok_s", "mean", 1.0, "oneshot"),
-    "split_kv_tok_s": ("tok_s", "mean", 1.0, "split_kv"),
-    "prefill_tok_s": None,
-    "p95_tpot_ms": None,
-    "ttft": None,
-    "mean_e2el_from_schedule_ms": None,
-    "tokens": None,
-    "model": None,
-}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_column_is_told_by_its_name(name: str) -> None:
-    column = understand(plain(name))
-    said = (column.quantity, column.statistic, column.factor, column.arm) if column else None
-    assert said == NAMES[name]
-
-
-def test_load_in_the_name() -> None:
-    column = understand("live_ctx_2048_x8_tok_s")
-    assert column is not None
-    assert (column.streams, column.context, column.arm) == (8, 2048, None)
-
-
-@given(st.text(max_size=40))
-def test_no_name_raises(name: str) -> None:
-    understand(plain(name))
 
 
 def trials(run: Run) -> list[tuple[Any, ...]]:
@@ -99,8 +49,8 @@ def test_arms_in_columns(tmp_path: Path) -> None:
     assert trials(run) == [("arm=new", "stock", 356.1, 375.2, "tok_s")]
     assert run.levers[0].concurrency == 8
     assert [(level.arm, level.tok_s) for level in run.levels] == [
-        ("arm=new", 375.2),
         ("arm=stock", 356.1),
+        ("arm=new", 375.2),
         ("arm=new", 608.1),
     ]
 
@@ -108,11 +58,13 @@ def test_arms_in_columns(tmp_path: Path) -> None:
 def test_arms_in_rows_with_the_load_in_columns(tmp_path: Path) -> None:
     run = run_of(
         tmp_path,
-        "context_length,live_ctx_2048_x1_tok_s,live_ctx_2048_x8_tok_s\n1048576,98.4,32.1\n131072,147.93,85.98\n",
+        "context_length,live_ctx_2048_c1_tok_s,live_ctx_2048_c8_tok_s\n1048576,98.4,32.1\n131072,147.93,85.98\n",
     )
-    assert [(t.concurrency, t.context_tokens, t.before, t.after) for t in run.levers] == [
-        (1, 2048, 98.4, 147.93),
-        (8, 2048, 32.1, 85.98),
+    assert [
+        (t.lever, t.value_before, t.concurrency, t.context_tokens, t.before, t.after) for t in run.levers
+    ] == [
+        ("context_length=1048576", "131072", 1, 2048, 147.93, 98.4),
+        ("context_length=1048576", "131072", 8, 2048, 85.98, 32.1),
     ]
 
 
@@ -132,10 +84,23 @@ def test_the_named_baseline_comes_before(tmp_path: Path) -> None:
     assert trials(run) == [("arm=eplb", "control", 291.66, 91.37, "tok_s")]
 
 
-def test_percent_faster(tmp_path: Path) -> None:
-    run = run_of(tmp_path, "concurrency,assisted_faster_than_cold_pct\n4,59.3\n")
-    assert run.levers[0].lever == "assisted instead of cold"
-    assert run.levers[0].speedup == pytest.approx(1.593)
+def test_changes_by_name_with_before_and_after(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "after,lever,running,before\n50,overlap schedule on,8,40\n41,marlin,8,40\n")
+    assert [(t.lever, t.running, t.before, t.after) for t in run.levers] == [
+        ("marlin", 8, 40, 41),
+        ("overlap schedule on", 8, 40, 50),
+    ]
+
+
+def test_changes_by_name_in_percent(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "setting,change (%)\nMTP,+47\n")
+    assert (run.levers[0].lever, run.levers[0].speedup) == ("MTP", pytest.approx(1.47))
+
+
+def test_times_of_kernels_are_no_server(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "bytes,oneshot_us,nccl_us\n1024,6.1,13.5\n")
+    assert run.empty
+    assert run.files[0].kind == "micro-benchmark"
 
 
 def test_levels_with_state(tmp_path: Path) -> None:
@@ -159,7 +124,7 @@ def test_contexts_in_thousands(tmp_path: Path) -> None:
     assert run_of(tmp_path, "context,decode_tok_s\n8K,503\n1M,50\n").levels[1].input_tokens == 1048576
 
 
-@pytest.mark.parametrize("header", ["M,default_us,tuned_us", "a,b,c"])
+@pytest.mark.parametrize("header", ["a,b,c"])
 def test_a_table_of_something_else_names_its_columns(tmp_path: Path, header: str) -> None:
     named = header.replace(",", ", ")
     with pytest.raises(UnreadableEvidence, match=rf"columns \({named}\)"):
@@ -172,13 +137,26 @@ def test_dcgm_percentages(tmp_path: Path) -> None:
     assert (sample.sm_busy, sample.sm_clock_mhz) == (pytest.approx(0.3426), 628)
 
 
+NAMES = [
+    "concurrency",
+    "run",
+    "arm",
+    "context",
+    "tok_s",
+    "median_tpot",
+    "ttft_s",
+    "running",
+    "before",
+    "after",
+    "note",
+]
 cells = st.none() | st.floats() | st.text(max_size=6) | st.booleans() | st.integers()
 
 
 @given(
     st.lists(
         st.dictionaries(
-            st.sampled_from([plain(name) for name in NAMES] + ["concurrency", "run", "arm", "context"]),
+            st.sampled_from(NAMES),
             cells,
             min_size=1,
         ),

@@ -1,0 +1,1 @@
+"""Tables wherever they stand: how they are laid out, what each column is, and the records they make."""
