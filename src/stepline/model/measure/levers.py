@@ -7,8 +7,12 @@ import msgspec
 from stepline.evidence.load import LeverTrial
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
+<<<<<<< HEAD:src/stepline/model/measure/levers.py
 from stepline.facts.levers import find_lever
 from stepline.threshold import Threshold
+=======
+from stepline.facts.levers import Lever, find_lever, toward_cure
+>>>>>>> bc86272 (Which way a setting was changed decides, not the order of the arms):src/stepline/model/levers.py
 
 
 class T:
@@ -49,10 +53,16 @@ def lever_verdicts(run: Run) -> tuple[LeverVerdict, ...]:
     """Every tried lever that gained nothing where it counts."""
     verdicts = []
     for trial in decisive_trials(run):
+<<<<<<< HEAD:src/stepline/model/measure/levers.py
         lever = find_lever(trial.lever)
         change = trial.speedup - 1
         if lever is None or change > T.no_change:
+=======
+        lever = lever_of(trial)
+        if lever is None or cured(trial, lever) - 1 > NO_CHANGE:
+>>>>>>> bc86272 (Which way a setting was changed decides, not the order of the arms):src/stepline/model/levers.py
             continue
+        change = trial.speedup - 1
         at = f" at {_batch(trial):g}" if _batch(trial) else ""
         verdicts.append(
             LeverVerdict(
@@ -64,6 +74,23 @@ def lever_verdicts(run: Run) -> tuple[LeverVerdict, ...]:
             )
         )
     return tuple(verdicts)
+
+
+def lever_of(trial: LeverTrial) -> Lever | None:
+    """What is known of the setting that was changed."""
+    return find_lever(trial.lever, trial.value_before)
+
+
+def cured(trial: LeverTrial, lever: Lever) -> float:
+    """How much faster the way that removes the lever's causes made the server.
+
+    Which of two servers was measured first says nothing, so a cap lowered at a loss is a cap raised at a gain; a cap
+    lowered at a gain speaks against it. Of two alternatives the slower one has the cause.
+    """
+    way = toward_cure(lever, trial.lever, trial.value_before)
+    if way == 0 and lever.cure == "either":
+        return max(trial.speedup, 1 / trial.speedup)
+    return 1.0 if way == 0 else trial.speedup**way
 
 
 def _effect(trial: LeverTrial) -> float:

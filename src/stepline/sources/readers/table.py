@@ -219,14 +219,6 @@ def _is_time(quantity: Quantity) -> bool:
     return unit and quantity.what is None and quantity.refused is None and bool(quantity.words)
 
 
-<<<<<<< HEAD
-_MAKERS: dict[str, Any] = {"levers": _lever, "gpu_samples": _gpu_sample}
-_TITLES: dict[str, FileKind] = {
-    "levers": "levers tried",
-    "gpu_samples": "GPU samples",
-    "levels": "load levels",
-}
-=======
 def _nothing(rows: Sequence[Row], file: str) -> str:
     names = list(dict.fromkeys(str(name) for row in rows for name in row))
     reasons = [f"{name!r} ({parse(name).refused})" for name in names if parse(name).refused]
@@ -236,4 +228,3 @@ def _nothing(rows: Sequence[Row], file: str) -> str:
         f"or two arms that can be compared{why}; name them for example 'concurrency,tok_s,tpot_ms,ttft_ms', "
         "'running,step_ms' or 'lever,running,before,after'"
     )
->>>>>>> 6259501 (One grammar for the names of measurements, its words from the tools)
