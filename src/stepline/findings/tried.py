@@ -6,21 +6,11 @@ acts on several (a whole new build, another engine) says nothing about which.
 
 from stepline import units
 from stepline.evidence.load import LeverTrial
-<<<<<<< HEAD
-from stepline.facts.levers import find_lever
 from stepline.findings.outcome import Clear, Fired, Observation, Outcome, Proof, Rule, RuledOut
 from stepline.model.change.gain import Gain
-from stepline.model.measure.levers import decisive_trials, lever_verdicts
+from stepline.model.measure.levers import cured, decisive_trials, lever_of, lever_verdicts
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
-=======
-from stepline.findings.outcome import Clear, Fired, Gain, Observation, Outcome, Proof, Rule, RuledOut
-from stepline.model.levers import cured, decisive_trials, lever_of, lever_verdicts
-from stepline.model.picture import Picture
-
-WORTH = 1.1
-"""Gain from which a trial names a cause: the tenth of the load's time below which nothing is a finding."""
->>>>>>> bc86272 (Which way a setting was changed decides, not the order of the arms)
 
 
 def with_trials(rule: Rule, answer: Outcome, picture: Picture) -> Outcome:
@@ -41,15 +31,9 @@ def _effective(rule: Rule, picture: Picture) -> LeverTrial | None:
         lever = lever_of(trial)
         if lever is None:
             continue
-<<<<<<< HEAD
-        if lever.causes == (rule.code,) and trial.speedup >= (1 + SHARED.worth):
+        if lever.causes == (rule.code,) and cured(trial, lever) >= (1 + SHARED.worth):
             return trial
-        if lever.caused == (rule.code,) and trial.speedup <= 1 / (1 + SHARED.worth):
-=======
-        if lever.causes == (rule.code,) and cured(trial, lever) >= WORTH:
-            return trial
-        if lever.caused == (rule.code,) and cured(trial, lever) <= 1 / WORTH:
->>>>>>> bc86272 (Which way a setting was changed decides, not the order of the arms)
+        if lever.caused == (rule.code,) and cured(trial, lever) <= 1 / (1 + SHARED.worth):
             return trial
     return None
 

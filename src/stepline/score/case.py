@@ -45,7 +45,7 @@ def load_case(folder: Path) -> Case:
     document = _toml(path)
     try:
         label = _name(document["expected"]["finding"])
-        files = tuple(str(name) for name in document["data"]["files"])
+        files = _evidence(folder, document["data"].get("files"))
     except KeyError as error:
         raise UnreadableEvidence(
             f"{path}: the key {error} is missing; see `expected` and `data` in other cases"
@@ -88,7 +88,7 @@ def _recorded(folder: Path) -> Case:
     return Case(
         name=folder.name,
         folder=folder,
-        files=tuple(sorted(each.name for each in folder.iterdir() if each.suffix != ".toml")),
+        files=_evidence(folder, None),
         expected=label if label in right else next(iter(right), None),
         accepts=frozenset(right),
         forbidden=forbidden,
@@ -123,6 +123,15 @@ def _accepted() -> dict[str, dict[str, tuple[str, ...]]]:
     return {
         kind: {key: tuple(names) for key, names in rows.items()} for kind, rows in tomllib.loads(text).items()
     }
+
+
+def _evidence(folder: Path, named: list[Any] | None) -> tuple[str, ...]:
+    """The files named, or all beside the label. One that lies there in another format is that one."""
+    beside = {each.name: each for each in sorted(folder.iterdir()) if each.suffix != ".toml"}
+    if named is None:
+        return tuple(beside)
+    stems = {each.stem: name for name, each in beside.items()}
+    return tuple(name if name in beside else stems.get(Path(name).stem, name) for name in map(str, named))
 
 
 def _toml(path: Path) -> dict[str, Any]:

@@ -7,12 +7,8 @@ import msgspec
 from stepline.evidence.load import LeverTrial
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
-<<<<<<< HEAD:src/stepline/model/measure/levers.py
-from stepline.facts.levers import find_lever
-from stepline.threshold import Threshold
-=======
 from stepline.facts.levers import Lever, find_lever, toward_cure
->>>>>>> bc86272 (Which way a setting was changed decides, not the order of the arms):src/stepline/model/levers.py
+from stepline.threshold import Threshold
 
 
 class T:
@@ -53,14 +49,8 @@ def lever_verdicts(run: Run) -> tuple[LeverVerdict, ...]:
     """Every tried lever that gained nothing where it counts."""
     verdicts = []
     for trial in decisive_trials(run):
-<<<<<<< HEAD:src/stepline/model/measure/levers.py
-        lever = find_lever(trial.lever)
-        change = trial.speedup - 1
-        if lever is None or change > T.no_change:
-=======
         lever = lever_of(trial)
-        if lever is None or cured(trial, lever) - 1 > NO_CHANGE:
->>>>>>> bc86272 (Which way a setting was changed decides, not the order of the arms):src/stepline/model/levers.py
+        if lever is None or cured(trial, lever) - 1 > T.no_change:
             continue
         change = trial.speedup - 1
         at = f" at {_batch(trial):g}" if _batch(trial) else ""
