@@ -105,9 +105,35 @@ def offered_levels(run: Run, logged: Sequence[Plateau]) -> tuple[OfferedLevel, .
     levels = [
         _offered(level, logged, _gauges(level, run.metrics), profiles, output_tokens, input_tokens)
         for level in run.levels
-        if level.arm == arm and (level.concurrency or level.running)
+        if level.arm == arm and streams(level)
     ]
     return tuple(sorted(levels, key=lambda level: level.concurrency))
+
+
+def streams(level: LoadLevel) -> float | None:
+    """Requests in flight on average: those the client holds open, by Little's law where it sends at a rate.
+
+    A client that sends at a rate states at most a cap on what is in flight: requests a second times latency counts what
+    runs and waits, tokens a second times time per token what runs.
+    """
+    little = level.in_flight
+    if little is None and level.requests_s and level.e2e_ms:
+        little = level.requests_s * level.e2e_ms / 1000
+    if (
+        little is None
+        and level.tok_s
+        and level.tpot_ms
+        and level.concurrency is None
+        and level.running is None
+    ):
+        little = level.tok_s * level.tpot_ms / 1000
+    if level.concurrency is not None and level.request_rate_s is not None and little is not None:
+        return min(level.concurrency, little)
+    if level.concurrency is not None:
+        return level.concurrency
+    if level.running is not None:
+        return level.running + (level.queued or 0.0) or None
+    return little
 
 
 def _mean_lengths(run: Run) -> tuple[float | None, float | None]:
@@ -190,7 +216,7 @@ def _offered(  # noqa: PLR0917  # each is one source of evidence about the level
     output_tokens: float | None,
     input_tokens: float | None,
 ) -> OfferedLevel:
-    concurrency = level.concurrency or (level.running or 0.0) + (level.queued or 0.0)
+    concurrency = streams(level) or 0.0
     output = level.output_tokens or output_tokens
     tok_s = level.tok_s
     if tok_s is None and level.tok_s_per_request is not None and level.running is not None:

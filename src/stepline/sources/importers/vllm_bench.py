@@ -41,6 +41,7 @@ def bench_level(document: Mapping[str, Any], origin: Origin, tool: str) -> LoadL
         concurrency=positive(document, "max_concurrency"),
         request_rate_s=positive(document, "request_rate"),
         tok_s=tok_s,
+        requests_s=positive(document, "request_throughput"),
         tpot_ms=tpot,
         tpot_p50_ms=positive(document, "median_tpot_ms"),
         tpot_p99_ms=positive(document, "p99_tpot_ms"),
