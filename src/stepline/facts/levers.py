@@ -27,7 +27,7 @@ class Lever(msgspec.Struct, frozen=True):
     """Further values that mean turned off, as a regular expression."""
 
 
-_OFF = re.compile(r"^(?:off|false|no|none|0|disabled?|without)\b")
+_OFF = re.compile(r"^(?:off|false|no|none|0|disabled?|without|removed)\b")
 _NEGATED = re.compile(r"\b(?:disable|no|without|enforce)\b")
 _NUMBER = re.compile(r"^\d+(?:\.\d+)?(?:e[+-]?\d+)?$")
 
@@ -58,8 +58,11 @@ def toward_cure(lever: Lever, name: str, before: str | None) -> int:
         before: the value before; None where only the change is named: then it was pulled.
     """
     setting, equals, value = name.partition("=")
-    if before is None or not equals:
+    if not equals:
         return -1 if lever.cure == "off" or _OFF.match(_plain(name)) else 1
+    if before is None:
+        turned_on = _is_on(lever, setting, value)
+        return 1 if lever.cure not in ("on", "off") or turned_on == (lever.cure == "on") else -1
     if lever.cure in ("up", "down"):
         if not (_NUMBER.match(before.lower()) and _NUMBER.match(value.lower())):
             return 0

@@ -263,7 +263,8 @@ class _Reading:
             return "decode_time", None
         if "token" in nouns:
             return "tpot", None
-        return "e2e", None
+        named = {"latency", "latencies", "lat"} & set(split(self.name)) or "request" in nouns
+        return ("e2e" if named else None), None  # a time of nothing may be the time of day
 
     def _count(
         self, nouns: Sequence[str], side: str | None, over: str | None

@@ -27,7 +27,7 @@ class Grid(NamedTuple):
     lines: tuple[int, ...]
     header_line: int
     layout: str
-    """`comma`, `semicolon`, `tab`, `bars` or `aligned`."""
+    """`comma`, `semicolon`, `tab`, `bars`, `aligned` by two blanks and more, or `words` by one."""
     damaged: int = 0
     """Rows with more cells than the header."""
 
@@ -53,9 +53,15 @@ def _grid_at(lines: Sequence[str], at: int, is_header: Callable[[Sequence[str]],
             if not 2 <= len(names) <= MAX_COLUMNS or not is_header(names):
                 continue
             grid = _body(lines, at, names, layout, split)
-            if grid.rows:
+            if grid.rows and (layout != "words" or _numeric(grid)):
                 return grid
     return None
+
+
+def _numeric(grid: Grid) -> bool:
+    """True where most cells of the first row are numbers: single blanks separate words of prose too."""
+    cells = grid.rows[0]
+    return 2 * sum(bool(re.match(r"[~<>]?[-+]?\d", one)) for one in cells) >= len(cells)
 
 
 def _layouts(line: str) -> Iterator[tuple[str, Split]]:
@@ -67,8 +73,8 @@ def _layouts(line: str) -> Iterator[tuple[str, Split]]:
             yield {"\t": "tab", ";": "semicolon", ",": "comma"}[delimiter], _by(delimiter)
     if _GAP.search(line.strip()):
         yield "aligned", _aligned
-    if " " in line.strip():
-        yield "aligned", str.split
+    if " " in line.strip() and re.fullmatch(r"[\w\s/%.()@#-]+", line) and not _DRAWN.match(line[:3]):
+        yield "words", str.split
 
 
 def _by(delimiter: str) -> Split:
@@ -99,7 +105,7 @@ def _body(lines: Sequence[str], at: int, names: tuple[str, ...], layout: str, sp
     for index in range(at + 1, len(lines)):
         text = lines[index].translate(_BARS)
         if not text.strip():
-            if layout in ("bars", "aligned") and rows:
+            if layout in ("bars", "aligned", "words") and rows:
                 break
             continue
         if _DRAWN.match(text):
@@ -125,9 +131,9 @@ def _cells(text: str, layout: str, split: Split, width: int) -> tuple[str, ...] 
         return None
     while len(cells) > width and not cells[-1]:
         cells = cells[:-1]
-    least = width if layout == "aligned" else 2
+    least = width if layout in ("aligned", "words") else 2
     if not least <= len(cells) <= width:
         return None
-    if layout == "aligned" and not any(re.search(r"\d", cell) for cell in cells):
+    if layout in ("aligned", "words") and not any(re.search(r"\d", cell) for cell in cells):
         return None
     return (*cells, *[""] * (width - len(cells)))

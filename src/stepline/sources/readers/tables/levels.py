@@ -160,6 +160,9 @@ def fields_of(found: Numbers) -> dict[str, Any]:
     if tok_s is None and gpus is not None and (each := of("token_rate_per_gpu")) is not None:
         tok_s = each * gpus
     prompt = length("input")
+    itl, tpot = ms("itl"), ms("tpot")
+    # A client that tells the time per token too counts gaps between chunks, which may hold several tokens.
+    chunks = itl is not None and tpot is not None
     return {
         "concurrency": of("concurrency"),
         "request_rate_s": of("offered_rate"),
@@ -182,8 +185,8 @@ def fields_of(found: Numbers) -> dict[str, Any]:
         "ttft_ms": ms("ttft"),
         "ttft_p50_ms": ms("ttft", "p50"),
         "ttft_p99_ms": ms("ttft", "p99"),
-        "itl_ms": ms("itl"),
-        "chunk_gap_ms": ms("chunk_gap"),
+        "itl_ms": None if chunks else itl,
+        "chunk_gap_ms": itl if chunks else ms("chunk_gap"),
         "e2e_ms": ms("e2e"),
         "client_queue_ms": ms("client_queue"),
         "accept_length": of("accept_length"),
