@@ -304,3 +304,9 @@ def _only_what(phrase: Phrase) -> bool:
 def seconds_in(unit: str) -> float | None:
     """Seconds in one of a unit of time; None for another unit."""
     return _SECONDS.get(unit)
+
+
+def is_unnamed_time(quantity: Quantity) -> bool:
+    """True for a time of which is not said what it is of: `default_us` of a kernel."""
+    unit = quantity.unit is not None and quantity.unit in _SECONDS
+    return unit and quantity.what is None and quantity.refused is None and bool(quantity.words)

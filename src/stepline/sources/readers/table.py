@@ -14,7 +14,7 @@ from stepline.evidence.run import EvidenceFile, FileKind, Run
 from stepline.sources.decoded import text_of
 from stepline.sources.peek import Peek
 from stepline.sources.quantities.cells import cell, decimal_commas
-from stepline.sources.quantities.quantity import Quantity, parse, seconds_in
+from stepline.sources.quantities.quantity import is_unnamed_time, parse
 from stepline.sources.quantities.split import split
 from stepline.sources.readers.tables import gpu
 from stepline.sources.readers.tables.grid import Grid, grids
@@ -117,7 +117,7 @@ def is_header(names: Sequence[str]) -> bool:
     measured = [q for q in told if q.what is not None]
     arms = {word for q in told for word in q.arm if q.what is None and not q.unknown}
     change = any(q.unit == "percent" and "difference" in (q.refused or "") for q in told)
-    if sum(_is_time(q) for q in told) >= 2:
+    if sum(is_unnamed_time(q) for q in told) >= 2:
         return True
     if len(arms) >= 2 or (change and len(names) > 1) or any(q.what not in LOADS for q in measured):
         return True
@@ -181,7 +181,11 @@ def _read_rows(
     table = table_of(rows, origins, roles, units)
     levels, steps, doubts = levels_of(table)
     trials = trials_of(table)
-    samples = [] if levels or steps or trials else gpu.samples_of(rows, origins, roles)
+    if trials:  # a batch beside them is their load
+        levels = [level for level in levels if level.tok_s or level.tpot_ms or not _batch_alone(level)]
+    samples = (
+        [] if levels or steps or trials else gpu.samples_of(rows, origins, roles, decimal_comma=decimal_comma)
+    )
     made: list[LoadLevel | StepRow | LeverTrial | GpuSample] = [*levels, *steps, *trials, *samples]
     if not made:
         if timed := _timed(rows):
@@ -202,6 +206,11 @@ def _read_rows(
     )
 
 
+def _batch_alone(level: LoadLevel) -> bool:
+    said = {name for name in level.__struct_fields__ if getattr(level, name) is not None}
+    return said <= {"origin", "running", "arm", "concurrency", "input_tokens", "output_tokens"}
+
+
 def _timed(rows: Sequence[Row]) -> list[str]:
     """Columns of times that name no quantity, as of kernels by size."""
     return sorted(
@@ -209,14 +218,9 @@ def _timed(rows: Sequence[Row]) -> list[str]:
             name
             for row in rows
             for name, value in row.items()
-            if _is_time(parse(name)) and cell(value) is not None
+            if is_unnamed_time(parse(name)) and cell(value) is not None
         }
     )
-
-
-def _is_time(quantity: Quantity) -> bool:
-    unit = quantity.unit is not None and seconds_in(quantity.unit) is not None
-    return unit and quantity.what is None and quantity.refused is None and bool(quantity.words)
 
 
 def _nothing(rows: Sequence[Row], file: str) -> str:

@@ -28,15 +28,23 @@ def counters(roles: Roles) -> list[Column]:
     return [c for c in roles.others if c.quantity.what in (*SHARES, *FIELDS, "throttle_reasons")]
 
 
-def samples_of(rows: Sequence[Row], origins: Sequence[Origin], roles: Roles) -> list[GpuSample]:
+def samples_of(
+    rows: Sequence[Row], origins: Sequence[Origin], roles: Roles, *, decimal_comma: bool = False
+) -> list[GpuSample]:
     """One sample a row that has any counter."""
     columns = counters(roles)
     found = []
-    for row, origin in zip(rows, origins, strict=True):
+    for written, origin in zip(rows, origins, strict=True):
+        row = _with_points(written) if decimal_comma else written
         fields = _fields(row, columns)
         if fields:
             found.append(GpuSample(origin=origin, time_s=_time(row, roles), gpu=_gpu(row), **fields))
     return found
+
+
+def _with_points(row: Row) -> dict[str, Any]:
+    """A row of a table whose commas are decimal signs."""
+    return {name: value.replace(",", ".") if isinstance(value, str) else value for name, value in row.items()}
 
 
 def _fields(row: Row, columns: Sequence[Column]) -> dict[str, Any]:

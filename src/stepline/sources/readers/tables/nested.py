@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from stepline.sources.quantities.quantity import parse
+from stepline.sources.quantities.quantity import is_unnamed_time, parse
 
 MAX_DEPTH = 12
 MAX_ROWS = 200_000
@@ -18,7 +18,8 @@ def rows_in(document: Any) -> list[tuple[str, Row]]:
     for place, row in _rows(document, {}, "", 0):
         if len(found) >= MAX_ROWS:
             break
-        if any(parse(name).what is not None for name in row):
+        told = [parse(name) for name in row]
+        if any(one.what is not None for one in told) or sum(map(is_unnamed_time, told)) >= 2:
             found.append((place, row))
     return found
 

@@ -127,7 +127,8 @@ def _role(name: str, rows: Sequence[Row], configured: set[str]) -> str:
     values = {str(row[name]).strip() for row in rows if row.get(name) not in (None, "")}
     words = split(name)
     kind = _kind(words)
-    numbers = [found.value for value in values if (found := cell(value)) is not None]
+    said = (cell(value) or cell(value, decimal_comma=True) for value in values)
+    numbers = [found.value for found in said if found is not None]
     numeric = len(numbers) == len(values)
     if name in configured or (find_lever(name) is not None and parse(name).refused is None):
         return "label"
@@ -143,6 +144,11 @@ def _role(name: str, rows: Sequence[Row], configured: set[str]) -> str:
     measured = parse(name).unit is not None or parse(name).refused is not None
     counted = bool({"count", "counts", "num", "number", "samples", "sampled"} & set(words))
     return "maybe" if whole and not measured and not counted and values else "unknown"
+
+
+def is_change(name: str) -> bool:
+    """True for a column that names what was changed."""
+    return _kind(split(name)) == "change"
 
 
 def _long(values: set[str]) -> bool:

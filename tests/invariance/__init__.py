@@ -1,0 +1,1 @@
+"""Changes that keep the meaning of evidence keep the answer; changes of meaning change it."""
