@@ -117,6 +117,8 @@ class Misfit(NamedTuple):
 
     text: str
     drop: frozenset[str]
+    law: str
+    """The law's own words, the same for every point."""
 
 
 def ratios(point: Point) -> list[tuple[Law, float]]:
@@ -142,7 +144,7 @@ def misfits(point: Point) -> list[Misfit]:
         if holds(law, ratio):
             continue
         doubtful = {name for name in law.needs if name not in confirmed} or set(law.needs)
-        found.append(Misfit(law.text.format(ratio=f"{ratio:.3g}"), frozenset(doubtful)))
+        found.append(Misfit(law.text.format(ratio=f"{ratio:.3g}"), frozenset(doubtful), law.text))
     return found
 
 

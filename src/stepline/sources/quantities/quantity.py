@@ -101,9 +101,8 @@ class _Reading:
                 kept.append(phrase)
             elif word not in ("and", "for", "in", "to"):
                 self.unknown.append(word)
-        self.phrases = [
-            phrase for phrase in kept if len(kept) == 1 or len(phrase.text) > 1 or not _only_what(phrase)
-        ]
+        alone = len(kept) == 1 and not self.unknown
+        self.phrases = [phrase for phrase in kept if alone or not _is_letter(phrase)]
 
     def _load(self, word: str, digits: str, scale: str) -> bool:
         meanings = next(iter(phrases_of(word.split())), Phrase((word,), {})).meanings
@@ -296,9 +295,9 @@ class _Reading:
         return units[0] if units else None
 
 
-def _only_what(phrase: Phrase) -> bool:
-    """A lone letter such as `c` or `n` names a load where it is the whole name, or has a number."""
-    return "what" in phrase.meanings
+def _is_letter(phrase: Phrase) -> bool:
+    """A letter such as `c` or `n` names a load where it is the whole name, or has a number."""
+    return len(phrase.text) == 1 and "what" in phrase.meanings
 
 
 def seconds_in(unit: str) -> float | None:

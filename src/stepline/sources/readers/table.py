@@ -22,7 +22,8 @@ from stepline.sources.readers.tables.levels import levels_of, table_of
 from stepline.sources.readers.tables.nested import rows_in
 from stepline.sources.readers.tables.pairs import blocks, equals
 from stepline.sources.readers.tables.point import units_of
-from stepline.sources.readers.tables.roles import LOADS, roles_of
+from stepline.sources.readers.tables.requests import PER_REQUEST, are_requests, level_of_requests
+from stepline.sources.readers.tables.roles import LOADS, Roles, roles_of
 from stepline.sources.readers.tables.trials import trials_of
 
 Row = Mapping[str, Any]
@@ -42,7 +43,9 @@ def columns_of(peek: Peek) -> list[str]:
     """Column names of a file that is laid out as a table, whatever it holds; empty for other text."""
     lines = [] if peek.binary else text_of(peek.head[:HEAD]).splitlines()[:200]
     found = next(grids(lines, lambda names: len(names) > 1 and not any(map(_number, names))), None)
-    return list(found.names) if found is not None and len(found.rows) and found.layout != "aligned" else []
+    if found is None or not found.rows or found.layout in ("aligned", "words") or not _plain(found.names):
+        return []
+    return list(found.names)
 
 
 def read_table(peek: Peek) -> Run:
@@ -126,7 +129,7 @@ def is_header(names: Sequence[str]) -> bool:
 
 def _plain(names: Sequence[str]) -> bool:
     """True for short names: a load alone is no sign of a table in prose."""
-    return all(len(split(name)) <= 4 for name in names)
+    return all(len(split(name)) <= 6 and len(name) <= 60 for name in names)
 
 
 def _number(name: str) -> bool:
@@ -177,6 +180,8 @@ def _read_rows(
     damaged: int = 0,
 ) -> Run:
     roles = roles_of(rows)
+    if are_requests(rows, roles):
+        return _of_requests(rows, roles, file)
     units = units_of(rows, roles, decimal_comma=decimal_comma)
     table = table_of(rows, origins, roles, units)
     levels, steps, doubts = levels_of(table)
@@ -204,6 +209,14 @@ def _read_rows(
         gpu_samples=tuple(samples),
         doubts=tuple(doubts),
     )
+
+
+def _of_requests(rows: Sequence[Row], roles: Roles, file: str) -> Run:
+    """One level from the records of its requests."""
+    level = level_of_requests(rows, roles, units_of(rows, roles), Origin(file, None, PER_REQUEST))
+    note = "one level from the records of its requests"
+    evidence = EvidenceFile(path=file, kind="load levels", note=note, records=len(rows))
+    return Run(files=(evidence,), levels=(level,))
 
 
 def _batch_alone(level: LoadLevel) -> bool:

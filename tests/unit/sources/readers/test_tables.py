@@ -172,3 +172,69 @@ def test_no_rows_raise_anything_but_unreadable(rows: list[dict[str, Any]]) -> No
     for trial in run.levers:
         assert trial.before
         assert trial.after
+
+
+def test_a_letter_within_a_name_is_no_load(tmp_path: Path) -> None:
+    level = run_of(tmp_path, "concurrency,bench_n,tok_s\n16,2000,410\n").levels[0]
+    assert (level.concurrency, level.running) == (16, None)
+
+
+def test_records_of_requests_are_one_level(tmp_path: Path) -> None:
+    rows = "".join(f"{600 + i},{20 + i % 2},{2600 + i},1600,{100}\n" for i in range(6))
+    level = run_of(tmp_path, "ttft_ms,tpot_ms,e2e_ms,isl,osl\n" + rows).levels[0]
+    assert (level.requests, level.tpot_ms, level.output_tokens) == (6, 20.5, 100)
+    assert level.origin.field == "requests"
+
+
+def test_tokens_of_all_requests_are_no_length(tmp_path: Path) -> None:
+    text = "completed,output_tokens,mean_tpot_ms,mean_e2el_ms\n929,1315506,18.6,27000\n"
+    assert run_of(tmp_path, text).levels[0].output_tokens == pytest.approx(1416.04, rel=1e-4)
+
+
+def test_a_contradiction_is_said_once_for_all_rows(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "concurrency,tok_s,ttft_ms,e2e_ms\n4,100,90,30\n8,150,80,20\n")
+    (doubt,) = run.doubts
+    assert "takes 3 times the whole request" in doubt.text
+    assert "1 further row" in doubt.text
+    assert [(level.tok_s, level.ttft_ms, level.e2e_ms) for level in run.levels] == [
+        (100, None, None),
+        (150, None, None),
+    ]
+
+
+def test_a_table_that_names_its_quantities_in_the_first_column(tmp_path: Path) -> None:
+    (tmp_path / "t.md").write_text(
+        "| Metric | eager | cuda graph |\n|---|---|---|\n| Mean TPOT (ms) | 9.1 | 3.2 |\n| Output tok/s | 109 | 312 |\n"
+    )
+    run = read([tmp_path])
+    assert trials(run) == [("arm=eager", "cuda graph", 312.0, 109.0, "tok_s")]
+
+
+def test_pairs_in_lines(tmp_path: Path) -> None:
+    (tmp_path / "out.txt").write_text("done: concurrency=16 tok_s=28 ttft=1.2s\nbye\n")
+    level = read([tmp_path]).levels[0]
+    assert (level.concurrency, level.tok_s, level.ttft_ms) == (16, 28, 1200)
+
+
+def test_a_printed_result_is_a_level(tmp_path: Path) -> None:
+    (tmp_path / "bench.txt").write_text(
+        "============ Serving Benchmark Result ============\n"
+        "Successful requests:                     40        \n"
+        "Maximum request concurrency:             4         \n"
+        "Benchmark duration (s):                  80.00     \n"
+        "Total generated tokens:                  36000     \n"
+        "Output token throughput (tok/s):         450.00    \n"
+        "Peak output token throughput (tok/s):    700.00    \n"
+        "Total Token throughput (tok/s):          900.00    \n"
+        "---------------Time to First Token----------------\n"
+        "Mean TTFT (ms):                          520.00    \n"
+        "-----Time per Output Token (excl. 1st token)------\n"
+        "Mean TPOT (ms):                          8.20      \n"
+        "P99 TPOT (ms):                           9.90      \n"
+        "---------------Inter-token Latency----------------\n"
+        "Mean ITL (ms):                           24.00     \n"
+        "==================================================\n"
+    )
+    (level,) = read([tmp_path]).levels
+    assert (level.concurrency, level.tok_s, level.tpot_ms, level.tpot_p99_ms) == (4, 450, 8.2, 9.9)
+    assert (level.ttft_ms, level.chunk_gap_ms, level.itl_ms, level.output_tokens) == (520, 24, None, 900)

@@ -75,16 +75,23 @@ def levels_of(table: Table) -> tuple[list[LoadLevel], list[StepRow], list[Readin
     """Everything that single rows say, sorted by arm and load."""
     levels: list[LoadLevel] = []
     steps: list[StepRow] = []
-    doubts: list[ReadingDoubt] = []
+    broken: dict[str, list[tuple[str, Origin]]] = {}
     for row, origin in zip(table.rows, table.origins, strict=True):
-        found = list(_levels(table, row, origin, doubts))
+        found = list(_levels(table, row, origin, broken))
         levels += found
         step = _step(table, row, origin)
         if step is not None:
             steps.append(step)
     levels.sort(key=_order)
     steps.sort(key=lambda one: (one.running, one.context_tokens or 0.0, one.step_ms or 0.0, one.tok_s or 0.0))
-    return levels, steps, doubts
+    return levels, steps, [_doubt(places) for places in broken.values()]
+
+
+def _doubt(places: Sequence[tuple[str, Origin]]) -> ReadingDoubt:
+    """One sentence for a law, however many rows break it."""
+    text, origin = places[0]
+    more = f", and so in {len(places) - 1} further rows" if len(places) > 1 else ""
+    return ReadingDoubt(topic="contradiction", text=text + more, origin=origin)
 
 
 def _order(level: LoadLevel) -> tuple[Any, ...]:
@@ -103,7 +110,9 @@ def _order(level: LoadLevel) -> tuple[Any, ...]:
     )
 
 
-def _levels(table: Table, row: Row, origin: Origin, doubts: list[ReadingDoubt]) -> Iterator[LoadLevel]:
+def _levels(
+    table: Table, row: Row, origin: Origin, broken: dict[str, list[tuple[str, Origin]]]
+) -> Iterator[LoadLevel]:
     measures = table.roles.measures
     shared = [*table.roles.loads, *table.roles.others]
     places = list(dict.fromkeys(column.place for column in measures)) or [("", ())]
@@ -123,7 +132,8 @@ def _levels(table: Table, row: Row, origin: Origin, doubts: list[ReadingDoubt]) 
         if not _worth(fields, measured=bool(mine)):
             continue
         fields, texts = without_contradictions(fields, found)
-        doubts += [ReadingDoubt(topic="contradiction", text=one, origin=origin) for one in texts]
+        for law, said in texts.items():
+            broken.setdefault(law, []).append((said, origin))
         arms = ", ".join([*label, *([f"arm={words}"] if words else [])])
         yield LoadLevel(origin=origin, arm=arms or None, **fields)
 
@@ -194,15 +204,17 @@ def fields_of(found: Numbers) -> dict[str, Any]:
     }
 
 
-def without_contradictions(fields: Mapping[str, Any], found: Numbers) -> tuple[dict[str, Any], list[str]]:
+def without_contradictions(
+    fields: Mapping[str, Any], found: Numbers
+) -> tuple[dict[str, Any], dict[str, str]]:
     """The fields that no law of arithmetic doubts, and a sentence for each law that is broken."""
     kept = dict(fields)
-    broken = checks.misfits(point_of(found))
-    for misfit in broken:
+    texts: dict[str, str] = {}
+    for misfit in checks.misfits(point_of(found)):
         for name in misfit.drop:
             kept.update(dict.fromkeys(_FIELD_OF.get(name, ())))
-    names = {misfit: ", ".join(sorted(misfit.drop)) for misfit in broken}
-    return kept, [f"{misfit.text}: {names[misfit]} not used" for misfit in broken]
+        texts[misfit.law] = f"{misfit.text}: {', '.join(sorted(misfit.drop))} not used"
+    return kept, texts
 
 
 def _step(table: Table, row: Row, origin: Origin) -> StepRow | None:

@@ -1,5 +1,6 @@
 """JSON of any nesting as rows: lists of objects, columns of equal length, and objects within objects."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ MAX_ROWS = 200_000
 MAX_NAMES = 2_000
 
 Row = dict[str, Any]
+_SERIES = re.compile(r'[{].*="')
+"""A key such as `vllm:num_requests_running{engine="0"}`."""
 
 
 def rows_in(document: Any) -> list[tuple[str, Row]]:
@@ -32,8 +35,8 @@ def _rows(document: Any, above: Row, place: str, depth: int) -> Iterator[tuple[s
             if isinstance(item, Mapping):
                 yield from _rows(item, above, f"{place}[{index}]", depth + 1)
         return
-    if not isinstance(document, Mapping):
-        return
+    if not isinstance(document, Mapping) or any(_SERIES.search(str(key)) for key in document):
+        return  # samples of Prometheus by series are no rows
     if columns := _columns(document):
         yield from ((f"{place}[{index}]", {**above, **row}) for index, row in enumerate(columns))
         return
@@ -54,6 +57,8 @@ def _flat(document: Mapping[Any, Any], before: str, depth: int) -> tuple[Row, di
     lists: dict[str, list[Any]] = {}
     for key, value in document.items():
         name = f"{before} {key}".strip()
+        if isinstance(value, Mapping) and any(_SERIES.search(str(one)) for one in value):
+            continue
         if isinstance(value, Mapping) and depth < MAX_DEPTH:
             inner, more = _flat(value, name, depth + 1)
             values.update(inner)

@@ -11,6 +11,8 @@ from stepline.sources.readers.tables.roles import Column, Roles, Row
 SHARES = frozenset(("kv_usage", "cache_hit", "accept_rate"))
 LENGTHS = frozenset(("context", "input_tokens", "output_tokens"))
 RATES = frozenset(("token_rate", "request_rate", "offered_rate"))
+LONGEST = 2**21
+"""Tokens that no request has: twice the longest context that models are sold with."""
 CENTRE = ("mean", "", "p50")
 """Statistics of what is usual, the one that products of means need first."""
 
@@ -47,7 +49,20 @@ def numbers(row: Row, columns: Sequence[Column], units: Units) -> Numbers:
             found.setdefault((_key(quantity), quantity.statistic or ""), number)
     for what, pair in ends.items():
         found.setdefault((what, ""), sum(pair.values()) / len(pair))
+    _settle_sums(found)
     return found
+
+
+def _settle_sums(found: Numbers) -> None:
+    """`output_tokens` may be those of a request or of all: too many for a request's latency, they are of all."""
+    requests, tpot, e2e = (centre(found, what) for what in ("requests", "tpot", "e2e"))
+    for what in ("input_tokens", "output_tokens"):
+        count = found.get((what, ""))
+        if count is None or requests is None or requests <= 1 or (what, "sum") in found:
+            continue
+        too_slow = what == "output_tokens" and tpot and e2e and tpot * (count - 1) > checks.NEAR * e2e
+        if too_slow or count > LONGEST:
+            found[what, "sum"] = found.pop((what, ""))
 
 
 def _key(quantity: Quantity) -> str:
