@@ -56,8 +56,7 @@ def merged(engine: str, packages: list[Package]) -> list[dict[str, Any]]:
                 continue  # hundreds of variables that no one sets: only what is judged is shipped
             by_name.setdefault(found.name, {})[version] = found
     lines: list[dict[str, Any]] = [{"engine": engine, "versions": versions}]
-    for name in sorted(by_name):
-        lines.append(_line(name, by_name[name], versions))
+    lines.extend(_line(name, by_name[name], versions) for name in sorted(by_name))
     return lines
 
 

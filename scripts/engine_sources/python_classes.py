@@ -36,8 +36,7 @@ def literal(node: ast.expr | None, known: Constants) -> Any:
         return known.get(node.id, COMPUTED)
     if isinstance(node, ast.Attribute):
         owner = ast.unparse(node.value)
-        direct = known.get(f"{owner}.{node.attr}", known.get(f"{owner.split('.')[-1]}.{node.attr}", COMPUTED))
-        return direct
+        return known.get(f"{owner}.{node.attr}", known.get(f"{owner.split('.')[-1]}.{node.attr}", COMPUTED))
     if isinstance(node, ast.Call):
         return _call(node, known)
     if isinstance(node, ast.BinOp):

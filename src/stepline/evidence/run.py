@@ -30,6 +30,7 @@ FileKind = Literal[
     "levers tried",
     "GPU samples",
     "profiler trace",
+    "micro-benchmark",
 ]
 """What a file was taken for; a saved run says it in these words."""
 

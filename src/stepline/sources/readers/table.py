@@ -10,7 +10,7 @@ from stepline.evidence.gpu import GpuSample
 from stepline.evidence.load import LeverTrial, LoadLevel, StepRow
 from stepline.evidence.merge import merge
 from stepline.evidence.origin import Origin
-from stepline.evidence.run import EvidenceFile, FileKind, Run
+from stepline.evidence.run import EvidenceFile, Run
 from stepline.sources.decoded import text_of
 from stepline.sources.peek import Peek
 from stepline.sources.quantities.cells import cell, decimal_commas
@@ -92,10 +92,12 @@ def _as_one_file(run: Run, file: str) -> Run:
     """One line about a file of several tables."""
     if len(run.files) == 1:
         return run
-    kinds = ", ".join(dict.fromkeys(one.kind or "" for one in run.files))
+    most = max(run.files, key=lambda one: one.records)
+    others = dict.fromkeys(one.kind for one in run.files if one.kind not in (None, most.kind))
     whole = EvidenceFile(
         path=file,
-        kind=kinds,
+        kind=most.kind,
+        note=f"and {', '.join(map(str, others))}" if others else None,
         records=sum(one.records for one in run.files),
         damaged=sum(one.damaged for one in run.files),
     )
@@ -198,7 +200,9 @@ def _read_rows(
             return Run(files=(EvidenceFile(path=file, kind="micro-benchmark", note=note, records=len(rows)),))
         raise UnreadableEvidence(_nothing(rows, file))
     read = {record.origin for record in made}
-    kind = "GPU samples" if samples else "levers tried" if not levels and not steps else "load levels"
+    kind: FileKind = (
+        "GPU samples" if samples else "levers tried" if not levels and not steps else "load levels"
+    )
     missed = sum(1 for origin in set(origins) if origin not in read) if not trials else 0
     evidence = EvidenceFile(path=file, kind=kind, records=len(made), damaged=missed + damaged)
     return Run(
