@@ -10,7 +10,7 @@ from stepline.evidence.gpu import GpuSample
 from stepline.evidence.load import LeverTrial, LoadLevel, StepRow
 from stepline.evidence.merge import merge
 from stepline.evidence.origin import Origin
-from stepline.evidence.run import EvidenceFile, Run
+from stepline.evidence.run import EvidenceFile, FileKind, Run
 from stepline.sources.decoded import text_of
 from stepline.sources.peek import Peek
 from stepline.sources.quantities.cells import cell, decimal_commas
