@@ -25,7 +25,7 @@ from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
 from stepline.model.roofline.architecture import parse_config
 from stepline.model.roofline.calibration_lines import Rates
-from stepline.model.roofline.layout import Layout
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.typical import typical_step
 from stepline.tasks.picture import picture_of
 from stepline.tasks.setup import SetupRequest
@@ -122,7 +122,9 @@ def healthy(calibration: Calibration) -> None:
     model, gpu = parse_config(find_model("meta-llama/Llama-3.1-8B").config), find_gpu("h200")
     print("a healthy server (decode windows, no prefill)")
     for batch, measured_ms in HEALTHY:
-        typical = typical_step(model, gpu, Layout(), batch=batch, context_tokens=320, calibration=calibration)
+        typical = typical_step(
+            Deployment(model, gpu), batch=batch, context_tokens=320, calibration=calibration
+        )
         assert typical is not None
         off = typical.ms / measured_ms - 1
         print(f"  N={batch:3d}  measured {measured_ms:.2f} ms  typical {typical.ms:.2f} ms  {off:+.1%}")
@@ -150,7 +152,9 @@ def public(calibration: Calibration, wheel: Path, ids: list[str] | None) -> None
     for row in read(wheel, ids):
         if row.gpu.name != measured_gpu(calibration) or judge(row).refused:
             continue
-        typical = typical_step(row.architecture, row.gpu, row.layout, **load_of(row), calibration=calibration)
+        typical = typical_step(
+            Deployment(row.architecture, row.gpu, row.layout), **load_of(row), calibration=calibration
+        )
         if typical is not None and "measured on" in typical.source:
             for key in (row.family, f"{row.family} {row.engine}", "all"):
                 ratios.setdefault(key, []).append(row.tpot_ms / typical.ms)

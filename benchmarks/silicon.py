@@ -28,8 +28,8 @@ from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
 from stepline.model.roofline.architecture import parse_config
 from stepline.model.roofline.decode_floor import decode_floor
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.kv_capacity import capacity_sequences
-from stepline.model.roofline.layout import Layout
 from stepline.model.roofline.typical import TERMS, features
 
 CLASSES = {
@@ -78,9 +78,7 @@ def floors(judged: list[tuple[Row, Judged]]) -> None:
         ratios = []
         for row, verdict in scored:
             floor = decode_floor(
-                row.architecture,
-                row.gpu,
-                row.layout,
+                Deployment(row.architecture, row.gpu, row.layout),
                 batch=row.listed_batch if listed else verdict.batch,
                 context_tokens=row.context_tokens,
                 routing=routing,
@@ -136,7 +134,7 @@ def _healthy(fit: NDArray[np.float64]) -> None:
     model = parse_config(find_model("meta-llama/Llama-3.1-8B").config)
     print("\na healthy capture the fit never saw (decode windows, no prefill)")
     for batch, measured_ms in HEALTHY:
-        terms = np.array(features(model, find_gpu("h200"), Layout(), batch=batch, context_tokens=320))
+        terms = np.array(features(Deployment(model, find_gpu("h200")), batch=batch, context_tokens=320))
         ms = float(fit @ terms)
         print(
             f"  N={batch:3d}  measured {measured_ms:.2f} ms  typical {ms:.2f} ms"
@@ -149,7 +147,9 @@ def load_of(row: Row) -> dict[str, float]:
 
     By the listed batch and the prompts that arrive in each step: TPOT must not predict itself.
     """
-    room = capacity_sequences(row.architecture, row.gpu, row.layout, context_tokens=row.context_tokens)
+    room = capacity_sequences(
+        Deployment(row.architecture, row.gpu, row.layout), context_tokens=row.context_tokens
+    )
     batch = min(row.listed_batch, room)
     prompts = batch / (0.9 * row.osl) if row.mode == "agg" else 0.0
     return {
@@ -162,7 +162,7 @@ def load_of(row: Row) -> dict[str, float]:
 
 def _features(row: Row) -> NDArray[np.float64]:
     """Terms of the typical line."""
-    return np.array(features(row.architecture, row.gpu, row.layout, **load_of(row)))
+    return np.array(features(Deployment(row.architecture, row.gpu, row.layout), **load_of(row)))
 
 
 def _held_out(row: Row) -> bool:

@@ -20,6 +20,7 @@ from stepline.errors import UnknownFact
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import Gpu, find_gpu
 from stepline.model.roofline.architecture import Architecture, parse_config
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.kv_capacity import capacity_sequences
 from stepline.model.roofline.layout import Layout
 
@@ -103,7 +104,9 @@ def judge(row: Row) -> Judged:
     if row.mode == "agg" and row.layout.tp > 8 and not row.layout.dp_attention:
         return Judged(0, f"tp={row.layout.tp} without attention data parallelism on hosts of 8", refused=True)
     try:
-        room = capacity_sequences(row.architecture, row.gpu, row.layout, context_tokens=row.context_tokens)
+        room = capacity_sequences(
+            Deployment(row.architecture, row.gpu, row.layout), context_tokens=row.context_tokens
+        )
     except UnknownFact as error:
         return Judged(0, str(error), refused=True)
     if room < 1:

@@ -7,6 +7,7 @@ import pytest
 from stepline.findings.diagnose import diagnose
 from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Setup
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.tensor_activity import tensor_activity
 from stepline.sources.read import read
 
@@ -104,7 +105,9 @@ def test_row_5_a_low_tensor_pipe_proves_nothing(tmp_path):
     setup = {"model": "deepseek-ai/DeepSeek-V4-Flash", "gpu": "rtx-pro-6000", "tp": 4}
     picture, answer = _diagnosed(tmp_path, **setup)
     target = picture.target
-    expected = tensor_activity(target.architecture, target.gpu, target.layout, batch=16, step_ms=533)
+    expected = tensor_activity(
+        Deployment(target.architecture, target.gpu, target.layout), batch=16, step_ms=533
+    )
     assert 0.0003 < expected.low < 0.0005  # about 0.04 %; work that every GPU repeats adds to a plain quarter
     assert expected.high < 0.012
     note = next(line.text for line in answer.notes if "tensor pipe" in line.text)

@@ -7,6 +7,7 @@ from stepline.evidence.calibration import Calibration
 from stepline.facts.calibrations import measured_gpu
 from stepline.facts.hardware import Gpu, find_gpu
 from stepline.model.roofline import table
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.layout import Layout
 from stepline.model.roofline.table import Roofline
 from stepline.tasks.calibration_file import load
@@ -65,11 +66,11 @@ def roofline(request: RooflineRequest) -> Roofline:
         batches=request.batches,
         context_tokens=request.context_tokens,
         context_length=request.context_length,
-        kv_dtype=request.kv_dtype,
         draft_tokens=request.draft_tokens,
         accept_length=request.accept_length,
     )
-    return table.roofline(architecture, gpu, layout, work, _calibration(request.calibration, gpu))
+    deployment = Deployment(architecture, gpu, layout, request.kv_dtype)
+    return table.roofline(deployment, work, _calibration(request.calibration, gpu))
 
 
 def _calibration(named: str | None, gpu: Gpu) -> Calibration | None:

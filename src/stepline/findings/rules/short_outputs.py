@@ -36,6 +36,7 @@ from stepline import units
 from stepline.facts.hardware import all_gpus
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Outcome, Proof, Rival, Rule, Try
 from stepline.model.picture.picture import Load, Picture
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.prefill_floor import prefill_floor_ms
 from stepline.model.signs.cached_prompts import cached_share
 
@@ -81,9 +82,7 @@ def _times_ms(picture: Picture, prompt: float, starts: float) -> tuple[float, fl
     if target.architecture is None or target.gpu is None or floors is None or step is None:
         return None
     prompts_ms = prefill_floor_ms(
-        target.architecture,
-        target.gpu,
-        target.layout,
+        Deployment(target.architecture, target.gpu, target.layout),
         starts * prompt,
         sequences=starts,
         routing=floors.used,

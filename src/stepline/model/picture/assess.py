@@ -37,6 +37,7 @@ from stepline.model.picture.picture import (
 from stepline.model.picture.step_points import best_points, point_at
 from stepline.model.picture.target import find_target
 from stepline.model.roofline.decode_floor import Floor
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.typical import Typical, typical_step
 from stepline.threshold import Threshold
 
@@ -310,12 +311,9 @@ def _typical(target: Target, running: float, context_tokens: float) -> Typical |
     if target.architecture is None or target.gpu is None:
         return None
     return typical_step(
-        target.architecture,
-        target.gpu,
-        target.layout,
+        Deployment(target.architecture, target.gpu, target.layout, kv_dtype=target.kv_dtype),
         batch=running,
         context_tokens=context_tokens,
-        kv_dtype=target.kv_dtype,
         calibration=target.calibration,
     )
 

@@ -19,6 +19,7 @@ from stepline.model.measure.windows import DecodeWindow, Windows
 from stepline.model.picture.sign import sign
 from stepline.model.roofline.architecture import Architecture
 from stepline.model.roofline.decode_floor import Floor, decode_floor
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.layout import Layout
 from stepline.model.roofline.typical import Typical
 
@@ -66,13 +67,10 @@ def floor_of(target: Target, running: float, context_tokens: float, routing: Rou
     if target.architecture is None or target.gpu is None:
         raise UnknownFact("a floor needs the model and the GPU")
     return decode_floor(
-        target.architecture,
-        target.gpu,
-        target.layout,
+        Deployment(target.architecture, target.gpu, target.layout, kv_dtype=target.kv_dtype),
         batch=running,
         context_tokens=context_tokens,
         routing=routing,
-        kv_dtype=target.kv_dtype,
     )
 
 

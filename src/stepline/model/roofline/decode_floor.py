@@ -10,6 +10,7 @@ import msgspec
 from stepline.errors import UsageError
 from stepline.facts.hardware import Gpu
 from stepline.model.roofline.architecture_parts import Architecture, Component
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.forward_cost import Routing, Work, cache_work, expert_work, matrix_work
 from stepline.model.roofline.layout import Layout, check_layout
 
@@ -57,15 +58,12 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode_floor(
-    architecture: Architecture,
-    gpu: Gpu,
-    layout: Layout,
+    deployment: Deployment,
     *,
     batch: float,
     context_tokens: float,
     routing: Routing = "strict",
     capacity_context_tokens: float | None = None,
-    kv_dtype: str = "auto",
     indexer_dtype: str = "auto",
     draft_tokens: int = 0,
     accept_length: float = 1.0,
@@ -74,15 +72,12 @@ def decode_floor(
     """Return the floor of a step that decodes `batch` sequences of `context_tokens` tokens.
 
     Args:
-        architecture: The model.
-        gpu: One of the equal GPUs it runs on.
-        layout: How it is spread over them.
+        deployment: The model, its GPUs and the type of its cache.
         batch: Running sequences of one data-parallel rank in one forward, as the engine counts them.
             With pipeline stages, of one micro-batch; its time through all stages is returned.
         context_tokens: Tokens a sequence attends to, on average.
         routing: 'strict', 'expected', or distinct experts per layer.
         capacity_context_tokens: The configured longest context, for `configured_total_ms`.
-        kv_dtype: Type of cached keys and values; 'auto' is the checkpoint's.
         indexer_dtype: Type of cached index keys.
         draft_tokens: Speculative tokens verified beside each sequence's own.
         accept_length: Tokens a step yields per sequence.
@@ -92,13 +87,13 @@ def decode_floor(
         UnknownFact: An impossible layout, an unknown cache type or routing.
         UsageError: A batch, context or accept length no step can have.
     """
+    architecture, gpu, layout = deployment.architecture, deployment.gpu, deployment.layout
     check_layout(architecture, layout)
     if batch <= 0 or context_tokens < 0 or draft_tokens < 0 or accept_length < 1:
         raise UsageError(
             f"no step decodes {batch} sequences of {context_tokens} tokens with {draft_tokens} drafts "
             f"and an accept length of {accept_length}"
         )
-    kv_dtype = architecture.kv_dtype if kv_dtype == "auto" else kv_dtype
     queries = batch * (1 + draft_tokens)
     body = architecture.body
     weights = [*matrix_work(body, layout, queries), *expert_work(body, layout, queries, routing)]
@@ -112,7 +107,7 @@ def decode_floor(
                 queries=queries,
                 context_tokens=context_tokens,
                 configured_tokens=configured_tokens,
-                kv_dtype=kv_dtype,
+                kv_dtype=deployment.cache_dtype,
                 indexer_dtype=indexer_dtype,
             )
         )

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from stepline.facts.hardware import Gpu
 from stepline.model.roofline.architecture_parts import ATTENTION_SIDE, Architecture, Format, Matrix
 from stepline.model.roofline.calibration_lines import Rates
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.forward_cost import cache_work, ways
 from stepline.model.roofline.layout import Layout, check_layout
 
@@ -38,8 +39,9 @@ class Product(NamedTuple):
     layers: int
 
 
-def why_not(architecture: Architecture, gpu: Gpu, layout: Layout, rates: Rates) -> str | None:
+def why_not(deployment: Deployment, rates: Rates) -> str | None:
     """Why a calibration does not describe this model on this layout; None when it does."""
+    architecture, gpu, layout = deployment.architecture, deployment.gpu, deployment.layout
     body = architecture.body
     if rates.missing:
         return f"it lacks {' and '.join(rates.missing)}"
@@ -58,36 +60,25 @@ def why_not(architecture: Architecture, gpu: Gpu, layout: Layout, rates: Rates) 
     return None
 
 
-def calibrated_step_ms(
-    architecture: Architecture,
-    gpu: Gpu,
-    layout: Layout,
-    rates: Rates,
-    *,
-    batch: float,
-    context_tokens: float,
-    kv_dtype: str = "auto",
-) -> float:
+def calibrated_step_ms(deployment: Deployment, rates: Rates, *, batch: float, context_tokens: float) -> float:
     """Milliseconds of a decode step, summed over its kernels on one GPU; through all stages of a pipeline.
 
     Args:
-        architecture: A model for which `why_not` is None, as for the layout.
-        gpu: The GPU that was measured; its published all-reduce stands in where none was measured.
-        layout: How the model is spread.
+        deployment: One for which `why_not` is None, on the GPU that was measured; its published all-reduce stands in
+            where none was measured.
         rates: What was measured on that GPU.
         batch: Running sequences of one data-parallel rank.
         context_tokens: Live tokens of a sequence.
-        kv_dtype: Type of cached keys and values.
 
     Raises:
         UnknownFact: an impossible layout, an unknown cache type, or a measurement that lacks.
     """
+    architecture, gpu, layout = deployment.architecture, deployment.gpu, deployment.layout
     check_layout(architecture, layout)
     joined = list(products(architecture, layout, batch))
     small = architecture.layers * SMALL_PER_LAYER + 1
     kernels = small + LOGIT_PASSES + sum(product.layers for product in joined)
     ms = sum(_product_ms(rates, product) for product in joined)
-    kv_dtype = architecture.kv_dtype if kv_dtype == "auto" else kv_dtype
     for cache, work in zip(
         architecture.body.caches,
         cache_work(
@@ -96,7 +87,7 @@ def calibrated_step_ms(
             sequences=batch,
             queries=batch,
             context_tokens=context_tokens,
-            kv_dtype=kv_dtype,
+            kv_dtype=deployment.cache_dtype,
         ),
         strict=True,
     ):

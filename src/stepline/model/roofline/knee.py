@@ -1,32 +1,20 @@
 """The batch at which a decode step turns from bandwidth-bound to compute-bound."""
 
-from stepline.facts.hardware import Gpu
-from stepline.model.roofline.architecture_parts import Architecture
 from stepline.model.roofline.decode_floor import decode_floor
-from stepline.model.roofline.layout import Layout
+from stepline.model.roofline.deployment import Deployment
 
 LARGEST_BATCH = 1 << 17
 """Beyond any server's batch: no knee below it is no knee."""
 
 
-def knee_batch(
-    architecture: Architecture, gpu: Gpu, layout: Layout, *, context_tokens: float, kv_dtype: str = "auto"
-) -> float | None:
+def knee_batch(deployment: Deployment, *, context_tokens: float) -> float | None:
     """Return the batch where the expected step's FLOPs take as long as its bytes, or None.
 
     None means that cache reads keep every step bandwidth-bound, as each sequence brings its own.
     """
 
     def compute_bound(batch: float) -> bool:
-        floor = decode_floor(
-            architecture,
-            gpu,
-            layout,
-            batch=batch,
-            context_tokens=context_tokens,
-            routing="expected",
-            kv_dtype=kv_dtype,
-        )
+        floor = decode_floor(deployment, batch=batch, context_tokens=context_tokens, routing="expected")
         return floor.compute_ms >= floor.bandwidth_ms
 
     if not compute_bound(LARGEST_BATCH):

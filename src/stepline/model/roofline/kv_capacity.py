@@ -1,7 +1,7 @@
 """How much memory a sequence takes and how many sequences fit."""
 
-from stepline.facts.hardware import Gpu
 from stepline.model.roofline.architecture_parts import Architecture
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.forward_cost import entry_bytes, ways
 from stepline.model.roofline.layout import Layout, check_layout
 
@@ -68,34 +68,25 @@ def weight_bytes_per_gpu(architecture: Architecture, layout: Layout) -> float:
 
 
 def capacity_sequences(
-    architecture: Architecture,
-    gpu: Gpu,
-    layout: Layout,
-    *,
-    context_tokens: float,
-    kv_dtype: str = "auto",
-    indexer_dtype: str = "auto",
-    memory_share: float = 0.9,
+    deployment: Deployment, *, context_tokens: float, indexer_dtype: str = "auto", memory_share: float = 0.9
 ) -> float:
     """Return how many sequences of `context_tokens` fit in one data-parallel rank; 0 when weights do not.
 
     Args:
-        architecture: The model.
-        gpu: One of the equal GPUs.
-        layout: How the model is spread.
+        deployment: The model, its GPUs and the type of its cache.
         context_tokens: Tokens a sequence holds.
-        kv_dtype: Type of cached keys and values.
         indexer_dtype: Type of cached index keys.
         memory_share: What weights and cache may use of the GPU's memory; engines default to 0.85 to 0.92
             and leave the rest to activations, graphs and the context.
     """
+    architecture, layout = deployment.architecture, deployment.layout
     check_layout(architecture, layout)
-    free = gpu.memory_bytes * memory_share - weight_bytes_per_gpu(architecture, layout)
+    free = deployment.gpu.memory_bytes * memory_share - weight_bytes_per_gpu(architecture, layout)
     each = sequence_bytes(
         architecture,
         context_tokens=context_tokens,
         layout=layout,
-        kv_dtype=kv_dtype,
+        kv_dtype=deployment.kv_dtype,
         indexer_dtype=indexer_dtype,
     )
     return max(0.0, free / each)

@@ -1,15 +1,13 @@
 """The least time the prefill of new tokens can take."""
 
-from stepline.facts.hardware import Gpu
-from stepline.model.roofline.architecture_parts import Architecture, Cache
+from stepline.model.roofline.architecture_parts import Cache
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.forward_cost import Routing, expert_work, matrix_work
-from stepline.model.roofline.layout import Layout, check_layout
+from stepline.model.roofline.layout import check_layout
 
 
 def prefill_floor_ms(
-    architecture: Architecture,
-    gpu: Gpu,
-    layout: Layout,
+    deployment: Deployment,
     new_tokens: float,
     *,
     sequences: float = 1.0,
@@ -23,14 +21,13 @@ def prefill_floor_ms(
     Collectives are left out.
 
     Args:
-        architecture: The model.
-        gpu: One of the equal GPUs.
-        layout: How the model is spread.
+        deployment: The model, its GPUs and the type of its cache.
         new_tokens: Tokens computed, not found in a prefix cache.
         sequences: Prompts they belong to.
         cached_tokens: Tokens of each prompt that were cached already and are attended to.
         routing: Whose experts are read: 'strict' one token's, 'expected' all that uniform routing touches.
     """
+    architecture, gpu, layout = deployment.architecture, deployment.gpu, deployment.layout
     check_layout(architecture, layout)
     work = [
         *matrix_work(architecture.body, layout, new_tokens),

@@ -4,8 +4,8 @@ import msgspec
 
 from stepline.evidence.calibration import Calibration
 from stepline.facts.hardware import Gpu
-from stepline.model.roofline.architecture import Architecture
 from stepline.model.roofline.decode_floor import Floor, decode_floor
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.knee import knee_batch
 from stepline.model.roofline.kv_capacity import capacity_sequences, kv_bytes_per_token, weight_bytes_per_gpu
 from stepline.model.roofline.layout import Layout
@@ -36,7 +36,6 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     """Live tokens of a sequence."""
     context_length: int | None = None
     """Configured longest context in tokens, for work that follows it; None leaves that out."""
-    kv_dtype: str = "auto"
     draft_tokens: int = 0
     """Speculative tokens a step."""
     accept_length: float = 1.0
@@ -63,59 +62,40 @@ class Roofline(msgspec.Struct, frozen=True, kw_only=True):
     not_counted: tuple[str, ...]
 
 
-def roofline(
-    architecture: Architecture, gpu: Gpu, layout: Layout, load: Load, calibration: Calibration | None
-) -> Roofline:
+def roofline(deployment: Deployment, load: Load, calibration: Calibration | None) -> Roofline:
     """The floors of every batch, and what memory holds beside the weights.
 
     Raises:
         UnknownFact: the quantisation is not known or the layout is impossible.
     """
-    points = tuple(
-        _point(architecture, gpu, layout, load, batch=batch, calibration=calibration)
-        for batch in load.batches
-    )
+    architecture, layout = deployment.architecture, deployment.layout
+    points = tuple(_point(deployment, load, batch=batch, calibration=calibration) for batch in load.batches)
     return Roofline(
         model=architecture.name,
         params=architecture.params,
         active_params=architecture.active_params,
         checkpoint_bytes=architecture.checkpoint_bytes,
-        gpu=gpu,
+        gpu=deployment.gpu,
         layout=layout,
         context_tokens=load.context_tokens,
         context_length=load.context_length,
         weight_bytes_per_gpu=weight_bytes_per_gpu(architecture, layout),
-        kv_bytes_per_token=kv_bytes_per_token(architecture, layout=layout, kv_dtype=load.kv_dtype),
-        capacity_sequences=capacity_sequences(
-            architecture, gpu, layout, context_tokens=load.context_tokens, kv_dtype=load.kv_dtype
-        ),
-        knee_batch=knee_batch(
-            architecture, gpu, layout, context_tokens=load.context_tokens, kv_dtype=load.kv_dtype
-        ),
+        kv_bytes_per_token=kv_bytes_per_token(architecture, layout=layout, kv_dtype=deployment.kv_dtype),
+        capacity_sequences=capacity_sequences(deployment, context_tokens=load.context_tokens),
+        knee_batch=knee_batch(deployment, context_tokens=load.context_tokens),
         points=points,
         not_counted=points[0].expected.not_counted,
     )
 
 
-def _point(
-    architecture: Architecture,
-    gpu: Gpu,
-    layout: Layout,
-    load: Load,
-    *,
-    batch: int,
-    calibration: Calibration | None,
-) -> Point:
+def _point(deployment: Deployment, load: Load, *, batch: int, calibration: Calibration | None) -> Point:
     strict, expected = (
         decode_floor(
-            architecture,
-            gpu,
-            layout,
+            deployment,
             batch=batch,
             context_tokens=load.context_tokens,
             routing=routing,
             capacity_context_tokens=load.context_length,
-            kv_dtype=load.kv_dtype,
             draft_tokens=load.draft_tokens,
             accept_length=load.accept_length,
         )
@@ -123,13 +103,7 @@ def _point(
     )
     per_user = 1e3 / expected.ms_per_token
     typical = typical_step(
-        architecture,
-        gpu,
-        layout,
-        batch=batch,
-        context_tokens=load.context_tokens,
-        kv_dtype=load.kv_dtype,
-        calibration=calibration,
+        deployment, batch=batch, context_tokens=load.context_tokens, calibration=calibration
     )
     return Point(
         batch=batch,
@@ -137,5 +111,5 @@ def _point(
         expected=expected,
         typical=None if load.draft_tokens else typical,
         tok_s_per_user=per_user,
-        tok_s_total=per_user * batch * layout.dp,
+        tok_s_total=per_user * batch * deployment.layout.dp,
     )

@@ -9,8 +9,8 @@ import math
 
 import msgspec
 
-from stepline.facts.hardware import Gpu
 from stepline.model.roofline.architecture_parts import ATTENTION_SIDE, Architecture
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.forward_cost import Routing, distinct_experts, ways
 from stepline.model.roofline.layout import Layout, check_layout
 
@@ -28,23 +28,20 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True):
     """By rows of a tile: one token's experts at 8 and 16, uniform routing at 64."""
 
 
-def tensor_activity(
-    architecture: Architecture, gpu: Gpu, layout: Layout, *, batch: float, step_ms: float
-) -> Activity:
+def tensor_activity(deployment: Deployment, *, batch: float, step_ms: float) -> Activity:
     """Return what a monitor of the tensor pipe should show while steps of `step_ms` decode `batch` sequences.
 
     Products in narrower types than bf16 take less of the pipe where kernels use them, so their true share is
     smaller by up to the ratio of the peaks; attention's own products are left out of both ends.
 
     Args:
-        architecture: The model.
-        gpu: One of the equal GPUs.
-        layout: How the model is spread.
+        deployment: The model, its GPUs and the type of its cache.
         batch: Running sequences of one data-parallel rank.
         step_ms: Wall time of a step.
     """
+    architecture, layout = deployment.architecture, deployment.layout
     check_layout(architecture, layout)
-    capacity = gpu.peak("bf16") * step_ms / 1e3
+    capacity = deployment.gpu.peak("bf16") * step_ms / 1e3
 
     def share(tile: int, routing: Routing) -> float:
         return _padded_flops(architecture, layout, batch, tile, routing) / capacity

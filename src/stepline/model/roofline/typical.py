@@ -17,12 +17,10 @@ import msgspec
 from stepline import facts
 from stepline.evidence.calibration import Calibration
 from stepline.facts.calibrations import measured_gpu, shipped_calibration
-from stepline.facts.hardware import Gpu
-from stepline.model.roofline.architecture_parts import Architecture
 from stepline.model.roofline.calibration_lines import Rates
 from stepline.model.roofline.decode_floor import decode_floor
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.kernel_sum import calibrated_step_ms, why_not
-from stepline.model.roofline.layout import Layout
 from stepline.model.roofline.prefill_floor import prefill_floor_ms
 
 TERMS = (
@@ -60,13 +58,10 @@ class Typical(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def typical_step(
-    architecture: Architecture,
-    gpu: Gpu,
-    layout: Layout,
+    deployment: Deployment,
     *,
     batch: float,
     context_tokens: float,
-    kv_dtype: str = "auto",
     prefill_tokens: float = 0.0,
     prefill_sequences: float = 0.0,
     calibration: Calibration | None = None,
@@ -74,12 +69,9 @@ def typical_step(
     """Return the usual step, or None where neither this GPU nor its class was measured.
 
     Args:
-        architecture: The model.
-        gpu: One of the equal GPUs.
-        layout: How the model is spread.
+        deployment: The model, its GPUs and the type of its cache.
         batch: Running sequences of one data-parallel rank.
         context_tokens: Live tokens of a sequence.
-        kv_dtype: Type of cached keys and values.
         prefill_tokens: New tokens prefilled per decode step, on average; 0 for decode windows alone.
         prefill_sequences: Prompts they belong to.
         calibration: Measurements of a machine; used when it is this GPU, in place of those that come with stepline.
@@ -87,28 +79,24 @@ def typical_step(
     Raises:
         UnknownFact: an impossible layout or an unknown cache type.
     """
+    gpu = deployment.gpu
     if calibration is None or measured_gpu(calibration) != gpu.name:
         calibration = shipped_calibration(gpu.name)
     rates = None if calibration is None else Rates(calibration)
-    reason = None if rates is None else why_not(architecture, gpu, layout, rates)
+    reason = None if rates is None else why_not(deployment, rates)
     if calibration is not None and rates is not None and reason is None:
-        ms = calibrated_step_ms(
-            architecture, gpu, layout, rates, batch=batch, context_tokens=context_tokens, kv_dtype=kv_dtype
-        )
+        ms = calibrated_step_ms(deployment, rates, batch=batch, context_tokens=context_tokens)
         if prefill_tokens > 0 and rates.peak_bf16:
-            floor_ms = prefill_share_ms(architecture, gpu, layout, prefill_tokens, prefill_sequences)
+            floor_ms = prefill_share_ms(deployment, prefill_tokens, prefill_sequences)
             ms += floor_ms * gpu.peak("bf16") / rates.peak_bf16
         return _typical(ms, _facts()["calibrated"], _source(calibration))
     fit = _by_gpu().get(gpu.name)
     if fit is None:
         return None
     terms = features(
-        architecture,
-        gpu,
-        layout,
+        deployment,
         batch=batch,
         context_tokens=context_tokens,
-        kv_dtype=kv_dtype,
         prefill_tokens=prefill_tokens,
         prefill_sequences=prefill_sequences,
     )
@@ -127,31 +115,22 @@ def _source(calibration: Calibration) -> str:
 
 
 def features(
-    architecture: Architecture,
-    gpu: Gpu,
-    layout: Layout,
+    deployment: Deployment,
     *,
     batch: float,
     context_tokens: float,
-    kv_dtype: str = "auto",
     prefill_tokens: float = 0.0,
     prefill_sequences: float = 0.0,
 ) -> tuple[float, ...]:
     """Return the quantities the factors of `TERMS` multiply: two floors in ms, four counts, one floor."""
     floor = decode_floor(
-        architecture,
-        gpu,
-        layout,
-        batch=batch,
-        context_tokens=context_tokens,
-        routing="expected",
-        kv_dtype=kv_dtype,
-        collectives=False,
+        deployment, batch=batch, context_tokens=context_tokens, routing="expected", collectives=False
     )
+    architecture, layout = deployment.architecture, deployment.layout
     cache_ms = sum(part.ms for part in floor.components if part.name in {"kv read", "state"})
     prefill_ms = 0.0
     if prefill_tokens > 0:
-        prefill_ms = prefill_share_ms(architecture, gpu, layout, prefill_tokens, prefill_sequences)
+        prefill_ms = prefill_share_ms(deployment, prefill_tokens, prefill_sequences)
     return (
         max(floor.total_ms - cache_ms, 0.0),
         cache_ms,
@@ -163,12 +142,10 @@ def features(
     )
 
 
-def prefill_share_ms(
-    architecture: Architecture, gpu: Gpu, layout: Layout, tokens: float, sequences: float
-) -> float:
+def prefill_share_ms(deployment: Deployment, tokens: float, sequences: float) -> float:
     """Prefill floor that falls on one decode step when `sequences` prompts, a fraction, arrive in each."""
     one = tokens / sequences
-    return sequences * layout.ranks * prefill_floor_ms(architecture, gpu, layout, one)
+    return sequences * deployment.layout.ranks * prefill_floor_ms(deployment, one)
 
 
 @functools.cache

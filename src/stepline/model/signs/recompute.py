@@ -4,6 +4,7 @@ from stepline.model.measure.preemption import retractions
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 from stepline.model.picture.sign import sign
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.prefill_floor import prefill_floor_ms
 
 
@@ -13,7 +14,9 @@ def prompt_floor_ms(picture: Picture, tokens: float | None) -> float | None:
     target = picture.target
     if tokens is None or target.architecture is None or target.gpu is None:
         return None
-    return prefill_floor_ms(target.architecture, target.gpu, target.layout, tokens, routing="expected")
+    return prefill_floor_ms(
+        Deployment(target.architecture, target.gpu, target.layout), tokens, routing="expected"
+    )
 
 
 @sign

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from stepline import units
 from stepline.model.picture.picture import Picture
 from stepline.model.picture.sign import sign
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.tensor_activity import Activity, tensor_activity
 
 
@@ -25,7 +26,9 @@ def tensor_reading(picture: Picture) -> TensorReading | None:
     if target.architecture is None or target.gpu is None or step is None or measured is None:
         return None
     expected = tensor_activity(
-        target.architecture, target.gpu, target.layout, batch=step.running, step_ms=step.measured_ms
+        Deployment(target.architecture, target.gpu, target.layout),
+        batch=step.running,
+        step_ms=step.measured_ms,
     )
     fastest = max(peak for math, peak in target.gpu.peak_flops.items() if math != "fp32")
     return TensorReading(measured, expected, fastest / target.gpu.peak("bf16"))

@@ -76,9 +76,9 @@ def test_no_floor_is_worked_out_twice_in_a_diagnosis(monkeypatch, capture):
     floors: Counter[tuple[object, ...]] = Counter()
     real = waist.decode_floor
 
-    def counted(architecture, gpu, layout, **question):
-        floors[(id(architecture), gpu.name, layout, *sorted(question.items()))] += 1
-        return real(architecture, gpu, layout, **question)
+    def counted(deployment, **question):
+        floors[(deployment.layout, deployment.kv_dtype, *sorted(question.items()))] += 1
+        return real(deployment, **question)
 
     monkeypatch.setattr(waist, "decode_floor", counted)
     folder = Path(__file__).parents[3] / "data" / "h200-live" / capture

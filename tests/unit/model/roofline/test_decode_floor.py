@@ -7,6 +7,7 @@ from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
 from stepline.model.roofline.architecture import Architecture, parse_config
 from stepline.model.roofline.decode_floor import Floor, Routing, decode_floor
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.forward_cost import cache_work, distinct_experts
 from stepline.model.roofline.knee import knee_batch
 from stepline.model.roofline.layout import Layout
@@ -27,7 +28,7 @@ FLASH, LLAMA, R1 = model("DeepSeek-V4-Flash"), model("llama-3.1-8b"), model("Dee
 def test_a_dense_model_has_one_floor(batch: int, floor_ms: float) -> None:
     # 256 tokens in and 128 out: about 320 live tokens.
     floors = [
-        decode_floor(LLAMA, H200, Layout(), batch=batch, context_tokens=320, routing=routing).total_ms
+        decode_floor(Deployment(LLAMA, H200), batch=batch, context_tokens=320, routing=routing).total_ms
         for routing in ("strict", "expected")
     ]
     assert floors == pytest.approx([floor_ms, floor_ms], rel=0.02)
@@ -79,7 +80,10 @@ def test_floors_of_v4_flash(
     for context, wanted in ((8192, at_8k), (131072, at_128k)):
         floors = [
             decode_floor(
-                FLASH, find_gpu(gpu), Layout(tp=tp), batch=n, context_tokens=context, routing="expected"
+                Deployment(FLASH, find_gpu(gpu), Layout(tp=tp)),
+                batch=n,
+                context_tokens=context,
+                routing="expected",
             )
             for n in (1, 16, 64)
         ]
@@ -89,7 +93,7 @@ def test_floors_of_v4_flash(
 
 
 def test_latency_nobody_measured_is_said_not_counted() -> None:
-    floor = decode_floor(FLASH, find_gpu("gb10"), Layout(tp=2), batch=1, context_tokens=1)
+    floor = decode_floor(Deployment(FLASH, find_gpu("gb10"), Layout(tp=2)), batch=1, context_tokens=1)
     assert any("no all-reduce latency" in part for part in floor.not_counted)
 
 
@@ -97,7 +101,7 @@ def test_expected_slope_of_a_cut_down_v4() -> None:
     def slope_ms(routing: Routing) -> float:
         one, sixteen = (
             decode_floor(
-                parse_config(V4_MINI), H200, Layout(), batch=batch, context_tokens=300, routing=routing
+                Deployment(parse_config(V4_MINI), H200), batch=batch, context_tokens=300, routing=routing
             ).total_ms
             for batch in (1, 16)
         )
@@ -110,9 +114,7 @@ def test_expected_slope_of_a_cut_down_v4() -> None:
 def test_work_by_the_configured_context_is_a_second_line() -> None:
     def floor(live: int, configured: int) -> Floor:
         return decode_floor(
-            FLASH,
-            find_gpu("rtx-pro-6000"),
-            Layout(tp=4),
+            Deployment(FLASH, find_gpu("rtx-pro-6000"), Layout(tp=4)),
             batch=16,
             context_tokens=live,
             capacity_context_tokens=configured,
@@ -129,11 +131,11 @@ def test_work_by_the_configured_context_is_a_second_line() -> None:
 
 
 def test_speculation_divides_the_step_and_widens_the_verification() -> None:
-    plain = decode_floor(FLASH, H200, Layout(tp=4), batch=4, context_tokens=8192, routing="expected")
+    plain = decode_floor(
+        Deployment(FLASH, H200, Layout(tp=4)), batch=4, context_tokens=8192, routing="expected"
+    )
     drafted = decode_floor(
-        FLASH,
-        H200,
-        Layout(tp=4),
+        Deployment(FLASH, H200, Layout(tp=4)),
         batch=4,
         context_tokens=8192,
         routing="expected",
@@ -146,19 +148,19 @@ def test_speculation_divides_the_step_and_widens_the_verification() -> None:
 
 
 def test_prefill_is_bound_by_flops_and_by_one_read_of_the_weights() -> None:
-    long = prefill_floor_ms(LLAMA, H200, Layout(), 8192)
+    long = prefill_floor_ms(Deployment(LLAMA, H200), 8192)
     flops = 2 * 6.98e9 * 8192 + 32 * 4 * 32 * 128 * 8192**2 / 2
     assert long == pytest.approx(flops / 989e12 * 1e3, rel=0.01)
     weights_ms = 7.505e9 * 2 / 4.8e12 * 1e3
-    assert prefill_floor_ms(LLAMA, H200, Layout(), 1) == pytest.approx(weights_ms, rel=0.01)
-    halves = prefill_floor_ms(LLAMA, H200, Layout(), 8192, sequences=2)
+    assert prefill_floor_ms(Deployment(LLAMA, H200), 1) == pytest.approx(weights_ms, rel=0.01)
+    halves = prefill_floor_ms(Deployment(LLAMA, H200), 8192, sequences=2)
     assert halves < long
-    assert prefill_floor_ms(LLAMA, H200, Layout(), 1024, cached_tokens=7168) < long
+    assert prefill_floor_ms(Deployment(LLAMA, H200), 1024, cached_tokens=7168) < long
 
 
 def test_a_cache_that_grows_with_the_batch_leaves_no_knee() -> None:
-    assert knee_batch(LLAMA, H200, Layout(), context_tokens=100_000) is None
-    knee = knee_batch(LLAMA, H200, Layout(), context_tokens=1)
+    assert knee_batch(Deployment(LLAMA, H200), context_tokens=100_000) is None
+    knee = knee_batch(Deployment(LLAMA, H200), context_tokens=1)
     assert knee is not None
     assert knee == pytest.approx(989e12 / 4.8e12, rel=0.05)
 
@@ -176,7 +178,7 @@ def test_a_cache_that_grows_with_the_batch_leaves_no_knee() -> None:
 )
 def test_an_impossible_layout_is_refused(layout: Layout, message: str) -> None:
     with pytest.raises(UnknownFact, match=message):
-        decode_floor(LLAMA, H200, layout, batch=1, context_tokens=1)
+        decode_floor(Deployment(LLAMA, H200, layout), batch=1, context_tokens=1)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +186,7 @@ def test_an_impossible_layout_is_refused(layout: Layout, message: str) -> None:
 )
 def test_a_step_that_cannot_be_is_refused(odd: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="no step decodes"):
-        decode_floor(LLAMA, H200, Layout(), **{"batch": 1, "context_tokens": 1, **odd})  # type: ignore[arg-type]
+        decode_floor(Deployment(LLAMA, H200), **{"batch": 1, "context_tokens": 1, **odd})  # type: ignore[arg-type]
 
 
 models = st.sampled_from([FLASH, LLAMA, R1])
@@ -201,7 +203,7 @@ def test_floors_never_fall_as_work_grows(
 
     def floor(batch: float, tokens: float, routing: str) -> float:
         return decode_floor(
-            architecture, H200, Layout(tp=tp), batch=batch, context_tokens=tokens, routing=routing
+            Deployment(architecture, H200, Layout(tp=tp)), batch=batch, context_tokens=tokens, routing=routing
         ).total_ms
 
     base = floor(n, context, "expected")
@@ -215,8 +217,10 @@ def test_floors_never_fall_as_work_grows(
 def test_shards_together_do_at_least_the_whole(
     architecture: Architecture, tp: int, n: float, context: float
 ) -> None:
-    one = decode_floor(architecture, H200, Layout(), batch=n, context_tokens=context, collectives=False)
-    many = decode_floor(architecture, H200, Layout(tp=tp), batch=n, context_tokens=context, collectives=False)
+    one = decode_floor(Deployment(architecture, H200), batch=n, context_tokens=context, collectives=False)
+    many = decode_floor(
+        Deployment(architecture, H200, Layout(tp=tp)), batch=n, context_tokens=context, collectives=False
+    )
     for whole, shard in zip(one.components, many.components, strict=True):
         assert shard.bytes * tp >= whole.bytes * (1 - 1e-9)
         assert shard.flops * tp >= whole.flops * (1 - 1e-9)
@@ -224,7 +228,11 @@ def test_shards_together_do_at_least_the_whole(
 
 def test_without_end_of_gpus_the_replicated_parts_remain() -> None:
     many = decode_floor(
-        FLASH, H200, Layout(tp=64), batch=1, context_tokens=8192, routing="expected", collectives=False
+        Deployment(FLASH, H200, Layout(tp=64)),
+        batch=1,
+        context_tokens=8192,
+        routing="expected",
+        collectives=False,
     )
     # Replicated weights of V4-Flash are 1.291 GB, and every GPU reads the whole cache.
     assert many.bytes > 1.291e9 + 15e6
@@ -232,7 +240,9 @@ def test_without_end_of_gpus_the_replicated_parts_remain() -> None:
 
 
 def test_without_end_of_sequences_every_expert_is_read() -> None:
-    floor = decode_floor(FLASH, H200, Layout(tp=4), batch=1e5, context_tokens=1, routing="expected")
+    floor = decode_floor(
+        Deployment(FLASH, H200, Layout(tp=4)), batch=1e5, context_tokens=1, routing="expected"
+    )
     experts = next(part for part in floor.components if part.name == "moe experts")
     assert experts.bytes * 4 == pytest.approx(147.17e9, rel=0.001)
     assert experts.bound == "compute"

@@ -6,6 +6,7 @@ from stepline.facts.hardware import find_gpu
 from stepline.model.roofline.architecture import parse_config
 from stepline.model.roofline.calibration_lines import Rates
 from stepline.model.roofline.decode_floor import decode_floor
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.kernel_sum import calibrated_step_ms, products, why_not
 from stepline.model.roofline.layout import Layout
 from stepline.model.roofline.typical import typical_step
@@ -29,7 +30,9 @@ RATES = Rates(calibration())
 
 
 def step(batch: float, context: float = 512, layout: Layout | None = None) -> float:
-    return calibrated_step_ms(LLAMA, H200, layout or Layout(), RATES, batch=batch, context_tokens=context)
+    return calibrated_step_ms(
+        Deployment(LLAMA, H200, layout or Layout()), RATES, batch=batch, context_tokens=context
+    )
 
 
 def test_lines_and_batches_are_read_back() -> None:
@@ -73,7 +76,7 @@ def test_a_dense_layer_is_four_products_an_attention_and_six_small_kernels() -> 
 
 def test_the_sum_grows_with_batch_and_context_and_stays_above_the_floor() -> None:
     for batch in (1.0, 8.0, 24.0, 64.0, 512.0):
-        floor = decode_floor(LLAMA, H200, Layout(), batch=batch, context_tokens=512).total_ms
+        floor = decode_floor(Deployment(LLAMA, H200), batch=batch, context_tokens=512).total_ms
         assert floor < step(batch) <= step(batch + 1)
         assert step(batch, 512) < step(batch, 4096)
 
@@ -83,9 +86,13 @@ def test_gpus_share_the_bytes_and_pay_for_two_exchanges_a_layer() -> None:
     one, two = step(1), step(1, layout=Layout(tp=2))
     assert two == pytest.approx(kernels + (one - kernels) / 2 + 64 * ALL_REDUCE_MS[2], rel=1e-6)
     published = calibrated_step_ms(
-        LLAMA_70B, H200, Layout(tp=8), RATES, batch=1, context_tokens=512
-    ) - calibrated_step_ms(LLAMA_70B, H200, Layout(tp=8), Rates(calibration(without=("allreduce",))), batch=1,
-                           context_tokens=512)  # fmt: skip
+        Deployment(LLAMA_70B, H200, Layout(tp=8)), RATES, batch=1, context_tokens=512
+    ) - calibrated_step_ms(
+        Deployment(LLAMA_70B, H200, Layout(tp=8)),
+        Rates(calibration(without=("allreduce",))),
+        batch=1,
+        context_tokens=512,
+    )
     assert published == 0, "eight were not measured, so the published latency stands in for both"
 
 
@@ -95,9 +102,9 @@ def test_gpus_share_the_bytes_and_pay_for_two_exchanges_a_layer() -> None:
 )
 def test_what_was_not_measured_is_not_summed(model: str, reason: str) -> None:
     architecture = parse_config(find_model(model).config)
-    assert reason in (why_not(architecture, H200, Layout(), RATES) or "")
+    assert reason in (why_not(Deployment(architecture, H200), RATES) or "")
     typical = typical_step(
-        architecture, H200, Layout(), batch=1, context_tokens=512, calibration=calibration()
+        Deployment(architecture, H200), batch=1, context_tokens=512, calibration=calibration()
     )
     assert typical is not None
     assert "public rows" in typical.source
@@ -105,19 +112,19 @@ def test_what_was_not_measured_is_not_summed(model: str, reason: str) -> None:
 
 
 def test_an_incomplete_calibration_or_an_unknown_exchange_is_not_used() -> None:
-    assert "attention" in (why_not(LLAMA, H200, Layout(), Rates(calibration(without=("attention",)))) or "")
-    assert "layers" in (why_not(LLAMA, H200, Layout(), Rates(calibration(without=("stack",)))) or "")
+    assert "attention" in (why_not(Deployment(LLAMA, H200), Rates(calibration(without=("attention",)))) or "")
+    assert "layers" in (why_not(Deployment(LLAMA, H200), Rates(calibration(without=("stack",)))) or "")
     awq = parse_config(
         {
             **find_model("llama-3.1-8b").config,
             "quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128},
         }
     )
-    assert "quantisation" in (why_not(awq, H200, Layout(), RATES) or "")
+    assert "quantisation" in (why_not(Deployment(awq, H200), RATES) or "")
     a4000 = find_gpu("rtx a4000")
-    assert "all-reduce" in (why_not(LLAMA, a4000, Layout(tp=2), RATES) or "")
+    assert "all-reduce" in (why_not(Deployment(LLAMA, a4000, Layout(tp=2)), RATES) or "")
     spread = Layout(tp=8, dp=8, dp_attention=True)
-    assert "data parallelism" in (why_not(LLAMA, H200, spread, RATES) or "")
+    assert "data parallelism" in (why_not(Deployment(LLAMA, H200, spread), RATES) or "")
 
 
 def test_layers_that_take_less_than_their_kernels_cost_nothing_more() -> None:
@@ -143,8 +150,8 @@ def test_sizes_that_a_line_cannot_start_below_nothing() -> None:
 def test_a_calibration_counts_on_its_own_gpu_only() -> None:
     mine = calibration("NVIDIA A10")
     a10 = find_gpu("a10")
-    here = typical_step(LLAMA, a10, Layout(), batch=1, context_tokens=512, calibration=mine)
+    here = typical_step(Deployment(LLAMA, a10), batch=1, context_tokens=512, calibration=mine)
     assert here is not None
     assert "NVIDIA A10" in here.source
-    there = typical_step(LLAMA, find_gpu("l4"), Layout(), batch=1, context_tokens=512, calibration=mine)
+    there = typical_step(Deployment(LLAMA, find_gpu("l4")), batch=1, context_tokens=512, calibration=mine)
     assert there is None

@@ -3,6 +3,7 @@ import pytest
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
 from stepline.model.roofline.architecture import parse_config
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.kv_capacity import (
     capacity_sequences,
     kv_bytes_per_token,
@@ -35,13 +36,15 @@ def test_a_window_bounds_what_a_sequence_keeps() -> None:
 def test_a_published_capacity_is_met() -> None:
     # 1,024 in and 8,192 out: about 84 sequences of 4,608 live tokens fit beside 70 GB of weights.
     raw = {**find_model("llama-3.1-70b").config, "quantization_config": {"quant_method": "fp8"}}
-    fits = capacity_sequences(parse_config(raw), H200, Layout(), context_tokens=4608, kv_dtype="fp8")
+    fits = capacity_sequences(Deployment(parse_config(raw), H200, kv_dtype="fp8"), context_tokens=4608)
     assert fits == pytest.approx(84, abs=1)
 
 
 def test_fewer_sequences_fit_when_they_are_longer_and_none_without_room() -> None:
-    assert capacity_sequences(LLAMA_70B, H200, Layout(tp=1), context_tokens=4096) == 0
-    short, long = (capacity_sequences(LLAMA_70B, H200, Layout(tp=2), context_tokens=n) for n in (1024, 4096))
+    assert capacity_sequences(Deployment(LLAMA_70B, H200, Layout(tp=1)), context_tokens=4096) == 0
+    short, long = (
+        capacity_sequences(Deployment(LLAMA_70B, H200, Layout(tp=2)), context_tokens=n) for n in (1024, 4096)
+    )
     assert short == pytest.approx(4 * long)
     assert long * 4096 * 327680 / 2 == pytest.approx(
         143771 * 2**20 * 0.9 - weight_bytes_per_gpu(LLAMA_70B, Layout(tp=2))

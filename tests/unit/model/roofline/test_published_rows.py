@@ -13,6 +13,7 @@ from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
 from stepline.model.roofline.architecture import Architecture, parse_config
 from stepline.model.roofline.decode_floor import decode_floor
+from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.layout import Layout
 
 STATED: dict[str, dict[str, Any] | None] = {
@@ -78,13 +79,10 @@ def test_listed_floors_are_met(
     floor_ms: float,
 ) -> None:
     floor = decode_floor(
-        stated(name, quantisation),
-        find_gpu(gpu),
-        Layout(tp=tp, ep=ep),
+        Deployment(stated(name, quantisation), find_gpu(gpu), Layout(tp=tp, ep=ep), kv_dtype="fp8"),
         batch=batch,
         context_tokens=0.9 * (lengths[0] + lengths[1] / 2),
         routing="expected",
-        kv_dtype="fp8",
         collectives=False,
     )
     assert floor.total_ms == pytest.approx(floor_ms, rel=0.05)
@@ -137,9 +135,7 @@ def test_strict_floors_stay_below_measurements(
     model = stated(base, "own" if "V4" in name else quantisation)
     context = 182_000 if row == 33 else AT_8K
     floor = decode_floor(
-        model,
-        find_gpu(gpu),
-        layout,
+        Deployment(model, find_gpu(gpu), layout),
         batch=batch,
         context_tokens=context,
         draft_tokens=drafts,
@@ -151,9 +147,13 @@ def test_strict_floors_stay_below_measurements(
 def test_leaving_speculation_out_makes_a_false_floor() -> None:
     # 42 to 44 tok/s on two DGX Sparks: impossible without drafts, fine with two of them.
     flash, gb10 = stated(FLASH, "own"), find_gpu("gb10")
-    plain = decode_floor(flash, gb10, Layout(tp=2), batch=1, context_tokens=8192)
+    plain = decode_floor(Deployment(flash, gb10, Layout(tp=2)), batch=1, context_tokens=8192)
     drafted = decode_floor(
-        flash, gb10, Layout(tp=2), batch=1, context_tokens=8192, draft_tokens=2, accept_length=2.17
+        Deployment(flash, gb10, Layout(tp=2)),
+        batch=1,
+        context_tokens=8192,
+        draft_tokens=2,
+        accept_length=2.17,
     )
     assert plain.ms_per_token > 1000 / 44
     assert drafted.ms_per_token < 1000 / 44
