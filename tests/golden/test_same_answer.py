@@ -11,8 +11,8 @@ import stepline
 from stepline.cli.main import main
 from stepline.errors import SteplineError
 from stepline.evidence import bundle
-from stepline.lab.sim.capture import write_capture
-from stepline.lab.sim.cases import cases
+from stepline.lab.sim.captures.capture import write_capture
+from stepline.lab.sim.captures.cases import cases
 from stepline.lab.sim.faults import FAULTS
 from stepline.report.jsonout import to_json
 from tests.captures import DATA, NEAR

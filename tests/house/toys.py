@@ -24,7 +24,6 @@ References:
     a toy
 """
 
-from stepline.findings.cite import gain_from
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
@@ -35,7 +34,8 @@ from stepline.findings.outcome import (
     SettingChange,
     recovered,
 )
-from stepline.model.change.predict import with_step
+from stepline.model.change.estimate import Estimate
+from stepline.model.change.gain import gain
 from stepline.model.picture.picture import Picture
 
 
@@ -46,14 +46,14 @@ def check(picture: Picture) -> Outcome:
         return CannotTell("whether steps overlap", "curl /server_info")
     if overlap.value:
         return Clear("steps overlap")
-    least_ms = step.measured_ms / 20
-    gain = gain_from(with_step(picture, least_ms, least_ms / 2, 2 * least_ms, "the floor"))
+    rate = picture.rate_tok_s
+    told = None if rate is None else gain(Estimate(3 * rate, 2 * rate, 4 * rate), "the floor")
     return Fired(
         status="confirmed",
         headline="steps do not overlap",
         evidence=(Observation("the setting is off", overlap.origin),),
-        recoverable_tok_s=recovered(picture.rate_tok_s, gain),
-        gain=gain,
+        recoverable_tok_s=recovered(rate, told),
+        gain=told,
     )
 
 

@@ -121,7 +121,7 @@ class NoLaw(msgspec.Struct, frozen=True, kw_only=True):
 
     refusal: Refusal
     reason: str
-    """The same as a sentence, with its numbers."""
+    """The refusal as a sentence, with its numbers."""
     needs: str
     points: tuple[LawPoint, ...] = ()
 

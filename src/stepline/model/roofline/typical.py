@@ -45,7 +45,7 @@ class ClassFit(msgspec.Struct, frozen=True, kw_only=True):
     low: float
     """Measured over typical, 10th percentile of the rows it was not fitted on."""
     high: float
-    """The same, 90th percentile."""
+    """Measured over typical, 90th percentile of the rows it was not fitted on."""
 
 
 class Typical(msgspec.Struct, frozen=True, kw_only=True):

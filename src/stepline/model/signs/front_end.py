@@ -180,7 +180,7 @@ def _instants(run: Run, start_s: float, end_s: float) -> list[DecodeReport]:
 
 
 def _between(run: Run, start_s: float, end_s: float) -> list[DecodeReport]:
-    """Of them those whose steps lie in it wholly."""
+    """Lines of a stretch of time whose steps lie in it wholly."""
     return [
         line
         for line in _instants(run, start_s, end_s)

@@ -113,7 +113,7 @@ def beside_prompt(picture: Picture) -> float | None:
 
 @sign
 def prompts_beyond_graphs(picture: Picture) -> float | None:
-    """Tokens of such a forward where graphs end below it: it is launched kernel by kernel, answers and all."""
+    """Tokens of a mixed batch larger than the largest CUDA graph, so that it runs eagerly; else None."""
     sizes, tokens = picture.run.server.decode_graph_sizes, beside_prompt(picture)
     if sizes is None or not sizes.value or tokens is None or beyond_graphs(picture):
         return None
@@ -131,7 +131,7 @@ def idles_in_decode(picture: Picture, busy: "BusyShare") -> bool:
 
 @sign
 def idles_beside_prompts(picture: Picture, busy: "BusyShare") -> bool:
-    """True when prompts carry forwards beyond the graphs for longer than they need, and the GPU idles no longer."""
+    """True if eager mixed batches explain the GPU's idle time: it fits into the excess prefill time."""
     loop = picture.loop
     if loop is None or prompts_beyond_graphs(picture) is None:
         return False

@@ -97,7 +97,7 @@ def _loose(group: StepGroup) -> list[TraceKernel]:
 
 
 def layered_ms(picture: Picture, group: StepGroup) -> float:
-    """The same of kernels that run in every layer, where they are of several kinds; else 0, as without the model.
+    """Time in ms a step of unassigned kernels of several kinds that run in every layer; else 0, as without the model.
 
     Sampling and the step's own bookkeeping run once a step, and one kernel alone is no part taken to pieces.
     """

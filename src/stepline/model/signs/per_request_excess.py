@@ -42,7 +42,7 @@ class PerRequestCost(msgspec.Struct, frozen=True, kw_only=True):
     expected_slope_ms: float | None
     """What the floor under uniform routing grows by for each further request: never too little."""
     granted_slope_ms: float | None
-    """The same of the floor in use, which dummy weights make the strict one."""
+    """Slope in ms a request of the floor in use: strict with dummy weights, else expected; None without a floor."""
     sweep_ms: float
     """Time to read all of the GPU's memory once: no batch can need more bytes than that in a step."""
     sweep_gpu: str

@@ -21,7 +21,7 @@ def prompt_floor_ms(picture: Picture, tokens: float | None) -> float | None:
 
 @sign
 def own_prompt_floor_ms(picture: Picture) -> float | None:
-    """The same of a prompt of the load."""
+    """Prefill floor in ms of the load's mean prompt; None if length, model or GPU is unknown."""
     return prompt_floor_ms(picture, None if picture.load is None else picture.load.input_tokens)
 
 
