@@ -65,7 +65,8 @@ RULE = Rule("H309", "toy-overlap-off", "0.1.0", check, change=_setting)
 '''
 
 RULE_TEST = """from stepline.findings.outcome import CannotTell, Clear, Fired
-from tests.rules.server import Stage, check, level, server
+from stepline.plan.change import change_for
+from tests.rules.server import Stage, check, diagnosed, level, picture, server
 
 BUSY = Stage(running=8, step_ms=5.1)
 
@@ -77,6 +78,12 @@ def overlapping(value):
 def test_fires():
     answer = check("H309", overlapping(False))
     assert isinstance(answer, Fired)
+
+
+def test_its_setting_is_tried():
+    run = overlapping(False)
+    change = change_for(picture(run), diagnosed(run))
+    assert (change.code, change.setting, change.value) == ("H309", "max_running", 77)
 
 
 def test_is_clear():
