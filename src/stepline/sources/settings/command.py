@@ -97,11 +97,11 @@ def _command(
     shell = _quoted(rest)
     if shell is not None and depth < MAX_SHELLS:
         launched = _launches(shell, variables, origin, depth + 1)
-        return tuple(_limited(launch, limits, origin) for launch in launched), variables
+        return tuple(with_limits(launch, limits, origin) for launch in launched), variables
     named = _engine(rest, from_image=inside is not None)
     if named is None:
         return (), variables
-    return (_limited(_made(*named, variables, origin), limits, origin),), variables
+    return (with_limits(_made(*named, variables, origin), limits, origin),), variables
 
 
 MAX_SHELLS = 3
@@ -152,8 +152,8 @@ def _made(engine: str, words: list[str], variables: Mapping[str, str], origin: O
     return Launch(engine=engine, said=(*given, *around), unknown=flags.unknown)
 
 
-def _limited(launch: Launch, limits: Mapping[str, str], origin: Origin) -> Launch:
-    """With what a container or a wrapper around it adds."""
+def with_limits(launch: Launch, limits: Mapping[str, str], origin: Origin) -> Launch:
+    """A launch with what a container or a wrapper around it adds, by the common catalogue's names."""
     common = catalogue(COMMON).settings
     added = [_said(COMMON, name, parse_value(common[name], text), origin) for name, text in limits.items()]
     return msgspec.structs.replace(launch, said=(*launch.said, *added))

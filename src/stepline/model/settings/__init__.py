@@ -1,0 +1,1 @@
+"""Settings in force, and those of them that may cost time."""
