@@ -197,6 +197,8 @@ def _argument(
         name = name if isinstance(dest, str) else long.lstrip("-").replace("-", "_")
     action = ast.unparse(words["action"]) if "action" in words else ""
     constant = literal(words.get("const_value", words.get("const")), known)
+    if literal(words.get("nargs"), known) == "?":
+        constant = COMPUTED  # what the flag means where its value is left out: it still takes one
     spelled = [
         f"{flag}={constant}" if constant is not COMPUTED and constant is not None else flag for flag in flags
     ]

@@ -62,7 +62,7 @@ def _order(candidate: Candidate) -> tuple[bool, bool, bool, str]:
 def _candidate(setting: InForce, run: Run, settings: Settings) -> Candidate | None:
     judgement = catalogue(setting.engine).judgements.get(setting.name)
     chosen = _chosen(setting)
-    if judgement is None or chosen is False:
+    if judgement is None or chosen is False or judgement.cost.startswith(THE_TASK):
         return None
     matters = holds(judgement.when, run, settings)
     if matters is False:
@@ -106,7 +106,9 @@ def _chosen(setting: InForce) -> bool | None:
     return True if by_starter or not filled_in else None
 
 
-UNSET = (None, "auto", False, "", [], {})
+THE_TASK = "another checkpoint"
+"""Costs of what is served itself: every server has a model that is not the default, and none is a candidate for it."""
+UNSET: tuple[Any, ...] = (None, "auto", False, "", [], {})
 """Values that say no more than that nobody chose."""
 
 
