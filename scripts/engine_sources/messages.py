@@ -75,15 +75,15 @@ def _of_tree(tree: ast.AST, settings: set[str]) -> Iterator[dict[str, Any]]:
         for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
             if not isinstance(block, list):
                 continue
-            calls = [call for call in (_logged(statement) for statement in block) if call is not None]
-            if not calls:
-                continue
-            writes = [write for statement in block for write in _writes(statement, settings)]
-            for call in calls:
+            writes = [(at, *write) for at, statement in enumerate(block) for write in _writes(statement, settings)]
+            for at, statement in enumerate(block):
+                call = _logged(statement)
+                if call is None:
+                    continue
                 template, fills = _message(call)
                 words = re.findall(r"[A-Za-z]{2,}", template.replace("{}", " "))
                 if len(words) >= MIN_WORDS and SAYS_SO.search(template):
-                    yield from _linked(template, fills, writes, settings)
+                    yield from _linked(template, fills, at, writes, settings)
 
 
 def _logged(statement: ast.stmt) -> ast.Call | None:
@@ -150,31 +150,34 @@ def _template(node: ast.expr) -> tuple[str, list[str]]:
 
 
 def _linked(
-    template: str, fills: list[str], writes: list[tuple[str, ast.expr]], settings: set[str]
+    template: str, fills: list[str], at: int, writes: list[tuple[int, str, ast.expr]], settings: set[str]
 ) -> Iterator[dict[str, Any]]:
-    """One entry a setting that is written; one without where none is."""
+    """One entry a setting that is written; one without where none is.
+
+    A setting's own name in the message is what was asked for before the write, and what runs after it.
+    """
     if not writes:
-        named = sorted(
-            name for name in settings if re.search(rf"(?<![\w-]){name}(?!\w)", template.replace("-", "_"))
-        )
+        named = sorted(name for name in settings if re.search(rf"(?<![\w-]){name}(?!\w)", template.replace("-", "_")))
         yield {"template": template, "fills": fills, **({"named": named} if named else {})}
         return
-    for name, value in dict(writes).items():
+    for name, (written, value) in {name: (where, value) for where, name, value in writes}.items():
         entry: dict[str, Any] = {"template": template, "setting": name}
         text = ast.unparse(value)
-        group = next((at for at, fill in enumerate(fills) if fill == text), None)
-        users = [at for at, fill in enumerate(fills) if fill.split(".")[-1] == name and at != group]
+        group = next((each for each, fill in enumerate(fills) if fill == text), None)
+        own = [each for each, fill in enumerate(fills) if fill.split(".")[-1] == name and each != group]
+        if own and written < at and group is None:
+            group, own = own[0], []
         try:
             entry["value"] = ast.literal_eval(value)
         except (ValueError, TypeError, SyntaxError):
             if isinstance(value, ast.Attribute) and value.attr.isupper():
                 entry["value"] = value.attr
-            elif group is None and len(users) == 1 and _after_write(template, users[0]):
-                group, users = users[0], []
+            elif group is None and len(own) == 1 and _after_write(template, own[0]):
+                group, own = own[0], []
         if group is not None:
             entry["engine_group"] = group
-        if users:
-            entry["user_group"] = users[0]
+        if own:
+            entry["user_group"] = own[0]
         yield entry
 
 

@@ -64,22 +64,35 @@ def opening_pattern(template: str, groups: tuple[int, ...]) -> re.Pattern[str] |
 
 
 _VALUE = rf"(.{{0,{MAX_FILLED}}}?)"
+_FIRST = rf"(\S{{0,{MAX_FILLED}}})"
+_LAST = rf"(.{{0,{MAX_FILLED}}})$"
 
 
 def _compiled(pieces: list[str]) -> re.Pattern[str]:
     words = [r"\s+".join(map(re.escape, piece.split(" "))) for piece in pieces]
-    if words[-1] or len(words) == 1:
-        return re.compile(_VALUE.join(words), re.DOTALL)
-    return re.compile(_VALUE.join(words[:-1]) + rf"(.{{0,{MAX_FILLED}}})$", re.DOTALL)
+    body = words[0]
+    for at, word in enumerate(words[1:], 1):
+        ends = at == len(words) - 1 and not word
+        # A value that opens the message is one word: what stands before it is the log's own head.
+        body += (_LAST if ends else _FIRST if at == 1 and not words[0] else _VALUE) + word
+    return re.compile(body, re.DOTALL)
 
 
 @functools.cache
 def messages(engine: str) -> tuple[Message, ...]:
-    """All messages known of an engine; what people linked comes first and stands for its template."""
+    """All messages known of an engine, each setting of a template once; what people linked stands for its template."""
     written = _read(engine, f"{engine}.messages_written.jsonl", judged=True)
     linked = {message.template for message in written}
-    generated = _read(engine, f"{engine}.messages.jsonl", judged=False)
-    return (*written, *(message for message in generated if message.template not in linked))
+    generated = [
+        message
+        for message in _read(engine, f"{engine}.messages.jsonl", judged=False)
+        if message.template not in linked
+    ]
+    generated.sort(key=lambda message: (message.engine_group is None, not message.has_value))
+    once: dict[tuple[str, str], Message] = {}
+    for message in (*written, *generated):
+        once.setdefault((message.template, message.setting), message)
+    return tuple(once.values())
 
 
 def _read(engine: str, name: str, *, judged: bool) -> tuple[Message, ...]:

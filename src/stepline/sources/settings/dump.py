@@ -60,7 +60,7 @@ def _walk(known: Catalogue, settings: Mapping[str, Any], path: str, depth: int) 
         if name is not None:
             here.append((name, value))
         if isinstance(value, Mapping) and depth < MAX_DEPTH:
-            inside += _walk(known, value, dotted, depth + 1)
+            inside += _walk(known, value, name or plain, depth + 1)
     return here + inside
 
 

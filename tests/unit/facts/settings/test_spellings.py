@@ -40,12 +40,9 @@ def test_every_flag_is_read_back_as_its_setting(engine, joined):
     for setting, flag in pairs:
         bare, stores, stored = flag.partition("=")
         kind = setting.type if setting.type in READ else "str"
-        if stores:
-            words = [bare]
-        elif kind == "bool":
-            words = [bare]
-        else:
-            words = [f"{bare}={VALUES[kind]}"] if joined else [bare, VALUES[kind]]
+        bare_alone = bool(stores) or kind == "bool"
+        with_value = [f"{bare}={VALUES.get(kind)}"] if joined else [bare, VALUES.get(kind, "")]
+        words = [bare] if bare_alone else with_value
         read = read_flags(engine, words)
         assert read.unknown == (), flag
         given = {each.name: each.value for each in read.given}
