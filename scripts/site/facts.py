@@ -14,6 +14,7 @@ from types import ModuleType
 from stepline import units
 from stepline.facts.catalogue import model_ids
 from stepline.facts.hardware import all_gpus
+from stepline.facts.kernel_dictionary import packages
 from stepline.sources import engines
 from stepline.sources.importers import guidellm
 from stepline.sources.importers.registry import ONE_RESULT
@@ -29,6 +30,7 @@ def filled(markdown: str) -> str:
         ("importers", _importers),
         ("gpus", _gpus),
         ("models", _models),
+        ("kernel packages", _packages),
     ):
         if f"<!-- {mark} -->" in markdown:
             markdown = markdown.replace(f"<!-- {mark} -->", made())
@@ -60,6 +62,17 @@ def _gpus() -> str:
 
 def _models() -> str:
     return ", ".join(f"`{name}`" for name in model_ids())
+
+
+def _packages() -> str:
+    rows = ["| package | version | kernels | files |", "|---|---|---|---|"]
+    counted = ((one, sum(map(len, one.files.values()))) for one in packages())
+    rows += [
+        f"| {one.package} | {one.version} | {count:,} | {len(one.files):,} |"
+        for one, count in counted
+        if count
+    ]
+    return "\n".join(rows)
 
 
 def _sentence(module: ModuleType) -> str:

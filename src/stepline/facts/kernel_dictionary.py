@@ -24,7 +24,7 @@ class Shipped(msgspec.Struct, frozen=True):
     version: str
     file: str
     dot: bool | None
-    """Whether its body multiplies tiles on tensor cores; None where only its name is known (CUDA)."""
+    """Whether its body multiplies tiles on tensor cores; None where only its name was read (CUDA, CuTe)."""
 
     @property
     def place(self) -> str:
@@ -37,6 +37,7 @@ class _Package(msgspec.Struct):
     version: str
     files: dict[str, list[str]]
     dot: list[str]
+    unread: list[str]
 
 
 class _Rule(msgspec.Struct, frozen=True):
@@ -129,10 +130,10 @@ def packages() -> tuple[_Package, ...]:
 def _names() -> dict[str, tuple[Shipped, ...]]:
     found: dict[str, list[Shipped]] = {}
     for package in packages():
-        dots = set(package.dot)
+        dots, unread = set(package.dot), set(package.unread)
         for file, names in package.files.items():
             for name in names:
-                dot = name in dots if file.endswith(".py") else None
+                dot = name in dots if file.endswith(".py") and name not in unread else None
                 one = Shipped(name, package.package, package.version, file, dot)
                 found.setdefault(name.rpartition("::")[2], []).append(one)
     return {name: tuple(ones) for name, ones in found.items()}

