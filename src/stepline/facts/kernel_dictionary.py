@@ -84,9 +84,10 @@ def named_part(name: str) -> str | None:
 
 
 def file_part(found: tuple[Shipped, ...], *, firm: bool) -> str | None:
-    """The part that the files of these kernels say, None where they do not or disagree."""
+    """The part that the files of these kernels say, None where they disagree; with `firm` all must say it."""
     said = {_by_file(one.place, firm) for one in found}
-    said.discard(None)
+    if not firm:
+        said.discard(None)
     return said.pop() if len(said) == 1 else None
 
 

@@ -16,8 +16,8 @@ UNATTRIBUTED = "unattributed"
 
 _GENERIC = {"gemm", "elementwise"}
 """Parts that say what is computed but not for whom."""
-_LOOSE = {UNATTRIBUTED, *_GENERIC}
-"""What a folder of the package knows better than the words of a name: a reduction beside attention is attention."""
+_OWNERS = {"attention", "indexer", "linear-attention", "moe", "sampling", "speculation", "communication"}
+"""Parts for which products and element-wise work are done; a product in a folder of quantisation is a product."""
 
 
 class Naming(msgspec.Struct, frozen=True):
@@ -76,9 +76,17 @@ def component(name: str) -> Naming:
     ):
         return Naming(part, generic=False)
     words = _words(name)
-    if found and words.component in _LOOSE and (part := kernel_dictionary.file_part(found, firm=False)):
-        return Naming(part, generic=part in _GENERIC)
+    folder = kernel_dictionary.file_part(found, firm=False) if found else None
+    if folder and (
+        words.component == UNATTRIBUTED or (words.component in _GENERIC and _knows(folder, words))
+    ):
+        return Naming(folder, generic=folder in _GENERIC)
     return words
+
+
+def _knows(folder: str, words: Naming) -> bool:
+    """Whether the folder says more than a generic word: a reduction beside attention is attention's."""
+    return folder in _OWNERS or (words.component == "elementwise" and folder != "gemm")
 
 
 def _words(name: str) -> Naming:

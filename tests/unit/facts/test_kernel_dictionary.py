@@ -40,11 +40,12 @@ def test_at_least_97_of_100_shipped_kernels_have_a_part_and_it_is_a_known_one():
 
 
 @pytest.mark.parametrize("version", ["0.5.16", "0.5.23"])
-def test_of_sglangs_triton_kernels_at_most_two_in_a_hundred_are_unattributed(version):
+def test_of_sglangs_triton_functions_at_most_three_in_a_hundred_are_unattributed(version):
     ours = ((p, file, name) for p, file, name in entries() if (p.package, p.version) == ("sglang", version))
     names = {name for _, file, name in ours if file.endswith(".py")}
     open_ = [name for name in names if kernels.component(name).component == kernels.UNATTRIBUTED]
-    assert len(open_) <= 0.02 * len(names), open_
+    assert len(open_) <= 0.03 * len(names), open_
+    assert len([name for name in open_ if "kernel" in name]) <= 0.01 * len(names), open_
 
 
 def test_every_rule_and_exception_places_something():
@@ -72,3 +73,13 @@ def test_namespaces_choose_among_kernels_of_one_name():
         one.name for one in kernel_dictionary.shipped(spoken("void topk_select_fp32::topk_kernel<8>(float*)"))
     }
     assert names == {"topk_select_fp32::topk_kernel"}
+
+
+def test_a_firm_folder_of_one_package_does_not_decide_for_the_kernel_of_another():
+    found = (
+        kernel_dictionary.Shipped("rms_norm_kernel", "a", "1", "comm/x.cuh", dot=None),
+        kernel_dictionary.Shipped("rms_norm_kernel", "b", "1", "kernels/rmsnorm_kernels.cu", dot=None),
+    )
+    assert kernel_dictionary.file_part(found[:1], firm=True) == "communication"
+    assert kernel_dictionary.file_part(found, firm=True) is None
+    assert kernels.component("void vllm::rms_norm_kernel<c10::BFloat16>(float*)").component == "norm"

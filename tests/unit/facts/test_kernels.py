@@ -131,3 +131,23 @@ def test_a_compiled_kernel_is_what_it_computes_not_what_it_follows(name, compone
 def test_the_wrapper_of_a_class_is_read_by_the_class():
     name = "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::CollectiveMainloop> > >(P)"
     assert kernels.component(name).component == "attention"
+
+
+@pytest.mark.parametrize(
+    ("name", "component"),
+    [
+        (
+            "gemm_half_q_half_gptq_4bit_kernel",
+            "gemm",
+        ),  # vLLM quantization/gptq: a product, whatever its folder
+        ("_fwd_kernel_ep_scatter_2", "moe"),
+        ("_down_gemv_kernel", "moe"),  # vLLM models/flint/ops/moe.py
+        ("_sparse_mla_reduce_kernel", "attention"),
+        ("_rmsnorm_expand_kernel", "norm"),
+        ("expand_kernel", "speculation"),
+        ("hc_combine_apply_kernel", "norm"),
+        ("mul_mat_vec_q", "gemm"),
+    ],
+)
+def test_a_folder_of_an_owner_outranks_a_generic_word_and_no_other_folder_does(name, component):
+    assert kernels.component(name).component == component
