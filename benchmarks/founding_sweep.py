@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from stepline.facts.catalogue import find_model
 from stepline.facts.hardware import find_gpu
-from stepline.findings.diagnosis import Diagnosis
+from stepline.findings.diagnosis import RunDiagnosis
 from stepline.lab.sim.captures.sweep import Level, Seen, Sent, row
 from stepline.lab.sim.engine import Engine
 from stepline.lab.sim.faults import Fault, Start
@@ -50,7 +50,7 @@ class Known(NamedTuple):
 
     name: str
     seconds: float
-    answer: Diagnosis
+    answer: RunDiagnosis
 
 
 def planted() -> Fault:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from stepline.version import __version__
 
 if TYPE_CHECKING:
+    from stepline.evidence.evidence import Evidence
     from stepline.evidence.run import Run
     from stepline.findings.comparison import Comparison
     from stepline.findings.diagnosis import Diagnosis
     from stepline.model.roofline.decode_floor import Floor
     from stepline.tasks.compare import Side
-    from stepline.tasks.picture import Evidence
     from stepline.tasks.setup import Settings
 
 __all__ = ["__version__", "compare", "diagnose", "read", "record", "roofline"]

@@ -14,7 +14,7 @@ from stepline.model.change.speedup import T as SPEEDUP
 from stepline.model.change.throughput_pairs import rate_pairs
 from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Picture, Setup
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 from stepline.tasks.picture import picture_of
 from stepline.tasks.setup import SetupRequest
 from tests.schemas import follow_schema

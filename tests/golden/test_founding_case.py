@@ -9,7 +9,7 @@ from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Setup
 from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.tensor_activity import tensor_activity
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 STEPS = {1: 71.0, 8: 286.0, 16: 533.0}
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from stepline.findings.diagnose import diagnose
-from stepline.findings.diagnosis import Diagnosis
+from stepline.findings.diagnosis import RunDiagnosis
 from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Picture, Setup
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 RECORDED = Path(str(resources.files("stepline.lab").joinpath("recorded")))
 TEST_DATA = Path(__file__).parents[1] / "data" / "h200-sglang"
@@ -30,7 +30,7 @@ def picture(name: str) -> Picture:
 
 
 @cache
-def diagnosis(name: str) -> Diagnosis:
+def diagnosis(name: str) -> RunDiagnosis:
     return diagnose(picture(name))
 
 

@@ -7,12 +7,13 @@ import msgspec
 import pytest
 
 from stepline.findings.diagnose import diagnose
-from stepline.findings.diagnosis import Diagnosis
+from stepline.findings.diagnosis import RunDiagnosis
 from stepline.findings.outcome import Clear, Fired
 from stepline.findings.registry import find_rule
 from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Picture, Setup
-from stepline.sources.read import read, trace_files
+from stepline.sources.read import read_one_run as read
+from stepline.sources.read import trace_files
 from stepline.tasks.traces import TraceRequest, summarise
 
 FOLDER = Path(__file__).parents[1] / "data" / "h200-torch"
@@ -41,12 +42,12 @@ TWINS = {
 @cache
 def picture(name: str, ranks: int = 2) -> Picture:
     files = [path for path in sorted((FOLDER / name).iterdir()) if f"TP-{ranks}" not in path.name]
-    trace = summarise(TraceRequest(paths=tuple(trace_files(files))))
+    trace = summarise(TraceRequest(paths=tuple((path for path, _ in trace_files(files)))))
     size = len(list((FOLDER / name).glob("*.trace.json.gz")))
     return assess(msgspec.structs.replace(read(files), trace=trace), Setup(gpu="h200", tp=size))
 
 
-def diagnosed(name: str, ranks: int = 2) -> Diagnosis:
+def diagnosed(name: str, ranks: int = 2) -> RunDiagnosis:
     return diagnose(picture(name, ranks))
 
 
@@ -84,7 +85,7 @@ def test_the_traces_are_sound(name):
 def test_a_trace_of_prefill_alone_proves_nothing_about_decode(shared):
     path = shared / "data/public-traces/tracelens/sglang_prefilldecode"
     run = msgspec.structs.replace(
-        read([path]), trace=summarise(TraceRequest(paths=tuple(trace_files([path]))))
+        read([path]), trace=summarise(TraceRequest(paths=tuple((path for path, _ in trace_files([path])))))
     )
     answer = find_rule("L105").check(assess(run, Setup()))
     assert isinstance(answer, Fired)
@@ -97,7 +98,10 @@ def test_engine_captures_with_traces_show_none_of_these_causes(shared, name):
     path = shared / "data/h200-sglang" / name
     run = read([path])
     trace = summarise(
-        TraceRequest(paths=tuple(trace_files([path])), context_length=run.server.context_length.value)
+        TraceRequest(
+            paths=tuple((path for path, _ in trace_files([path]))),
+            context_length=run.server.context_length.value,
+        )
     )
     found = assess(msgspec.structs.replace(run, trace=trace), Setup(gpu="h200"))
     for code in ("L105", "K404", "K405", "K407", "C501", "C502"):

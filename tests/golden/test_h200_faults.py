@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from stepline.findings.diagnose import diagnose
-from stepline.findings.diagnosis import Diagnosis
+from stepline.findings.diagnosis import RunDiagnosis
 from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Setup
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 FOLDER = Path(__file__).parents[1] / "data" / "h200-sglang-2"
 NAMES = sorted(path.name for path in FOLDER.iterdir())
@@ -22,7 +22,7 @@ EVIDENCE = ("server.log", "server_info.json", "metrics.txt", "gpm.csv", "sweep.j
 
 
 @cache
-def diagnosed(name: str) -> Diagnosis:
+def diagnosed(name: str) -> RunDiagnosis:
     return diagnose(assess(read([FOLDER / name / file for file in EVIDENCE]), Setup(gpu="h200")))
 
 

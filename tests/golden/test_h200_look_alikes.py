@@ -16,7 +16,7 @@ from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Picture, Setup
 from stepline.model.signs.front_end import both_sides
 from stepline.model.signs.sm_clocks import clocks
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 DATA = Path(__file__).parents[1] / "data"
 CAPTURES = sorted(path for group in ("h200-live", "h200-sglang-2") for path in (DATA / group).iterdir())

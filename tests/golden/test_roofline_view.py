@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 import pytest
 
-from stepline.findings.diagnosis import Diagnosis
+from stepline.findings.diagnosis import RunDiagnosis
 from stepline.report.html import page
 from stepline.report.roofline_chart import roofline_chart
 from stepline.tasks.diagnose import diagnose
@@ -24,7 +24,7 @@ FOLDERS = {
 
 
 @cache
-def diagnosis(name: str) -> Diagnosis:
+def diagnosis(name: str) -> RunDiagnosis:
     with TemporaryDirectory() as folder:
         for file in (*FOLDERS[name].iterdir(), DATA / "traces" / f"{name}.json.gz"):
             shutil.copy(file, folder)

@@ -70,7 +70,7 @@ def test_of_a_simulated_fault(fault, tmp_path):
     label = tomllib.loads((tmp_path / one.name / "case.toml").read_text())
     files = [tmp_path / one.name / name for name in label["data"]["files"]]
     told = assert_same(files, tmp_path, gpu=one.gpu, tp=one.tp)
-    assert told["verdict"]
+    assert told["runs"][0]["verdict"]
 
 
 def test_of_every_shared_case(shared, tmp_path):
@@ -130,4 +130,4 @@ def test_a_saved_run_with_its_trace_is_diagnosed_as_it_was(tmp_path):
     evidence = stepline.read(folder)
     bundle.save(evidence.runs[0], tmp_path / "bundle")
     assert by_api(evidence.runs[0]) == by_api(evidence)
-    assert by_api(tmp_path / "bundle")["findings"] == by_api(evidence)["findings"]
+    assert by_api(tmp_path / "bundle")["runs"][0]["findings"] == by_api(evidence)["runs"][0]["findings"]

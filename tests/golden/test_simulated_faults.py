@@ -11,7 +11,7 @@ import pytest
 
 import stepline
 from stepline.evidence.run import Run
-from stepline.findings.diagnosis import Diagnosis
+from stepline.findings.diagnosis import RunDiagnosis
 from stepline.lab.sim.captures.capture import write_capture
 from stepline.lab.sim.captures.cases import Case, cases
 from stepline.lab.sim.faults import FAULTS
@@ -73,7 +73,7 @@ def case(engine: str, fault: str, strength: int) -> Case:
     )
 
 
-def diagnosed(one: Case, out: Path) -> tuple[Run, Diagnosis]:
+def diagnosed(one: Case, out: Path) -> tuple[Run, RunDiagnosis]:
     write_capture(one, out)
     label = tomllib.loads((out / one.name / "case.toml").read_text())
     files = [str(out / one.name / name) for name in label["data"]["files"]]

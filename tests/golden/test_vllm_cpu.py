@@ -10,7 +10,7 @@ import pytest
 from stepline.model.measure.law import StepLaw
 from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Setup
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 CAPTURE = Path(__file__).parents[1] / "data" / "vllm-cpu"
 FILES = sorted(path for path in CAPTURE.iterdir())

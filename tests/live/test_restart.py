@@ -69,8 +69,8 @@ def test_the_cap_that_the_finding_names_is_lifted_measured_and_put_back(
             "--quiet",
         ]
         subprocess.run(again, check=True)
-        target = json.loads(answer.read_text())["target"]
-        knobs[arm] = {knob["name"]: knob["value"] for knob in target["knobs"]}["max_running"]
+        target = json.loads(answer.read_text())["runs"][0]["target"]
+        knobs[arm] = {knob["name"]: knob["value"] for knob in target["settings"]}["max_running"]
     assert knobs == {"2-after": "32", "3-after": "32", "4-before": "4"}
     assert find_local(served.port) is not None, "it serves again as it did"
     assert "max_running: 4 → 32" in done.stdout

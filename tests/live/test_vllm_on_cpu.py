@@ -45,7 +45,7 @@ def diagnosed(folder: Path, url: str, *more: str | Path, **environment: str) -> 
         code, out, err = finish(run, 240)
         assert code == 0, err
         (folder / f"out{attempt}.txt").write_text(out + err)
-        said = json.loads(answer.read_text())
+        said = json.loads(answer.read_text())["runs"][0]
         if "L101" not in [finding["code"] for finding in said["findings"]]:
             break
     return said, err
@@ -69,7 +69,7 @@ def last_capture(folder: Path) -> Path:
 def test_the_server_is_recognised(plain, engine):
     _, answer, err = plain
     assert (answer["target"]["engine"], answer["target"]["version"]) == ("vllm", "0.32.0")
-    knobs = {knob["name"]: knob["value"] for knob in answer["target"]["knobs"]}
+    knobs = {knob["name"]: knob["value"] for knob in answer["target"]["settings"]}
     assert knobs["context_length"] == "2048"
     assert knobs["max_running"] == "128"
     assert str(engine.log) in err, "the log was found by itself"
@@ -98,7 +98,7 @@ def test_the_recording_answers_again_later(plain):
     folder, answer, _ = plain
     again = folder / "again.json"
     assert finish(start("diagnose", last_capture(folder), "--json", again, "--quiet"), 60)[0] == 0
-    assert json.loads(again.read_text())["verdict"] == answer["verdict"]
+    assert json.loads(again.read_text())["runs"][0]["verdict"] == answer["verdict"]
 
 
 def test_a_key_is_kept_nowhere(plain):
@@ -139,7 +139,7 @@ def test_a_client_that_cannot_keep_up_accuses_itself_alone(engine, tmp_path):
         time.sleep(0.15)
     code, _, err = finish(run, 10)
     assert code in (0, 3), err
-    assert [finding["code"] for finding in json.loads(answer.read_text())["findings"]] == ["L101"]
+    assert [finding["code"] for finding in json.loads(answer.read_text())["runs"][0]["findings"]] == ["L101"]
 
 
 def test_killed_in_the_middle_the_recording_says_what_it_can(engine, tmp_path):

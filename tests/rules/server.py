@@ -12,7 +12,7 @@ from stepline.evidence.run import Run
 from stepline.evidence.scheduler import DecodeReport
 from stepline.evidence.server import ServerFacts
 from stepline.findings.diagnose import diagnose
-from stepline.findings.diagnosis import Diagnosis
+from stepline.findings.diagnosis import RunDiagnosis
 from stepline.findings.outcome import Outcome
 from stepline.findings.registry import find_rule
 from stepline.model.picture.assess import assess
@@ -119,6 +119,6 @@ def check(code: str, run: Run, *, gpu: str | None = "h200", **setup: object) -> 
     return find_rule(code).check(picture(run, gpu=gpu, **setup))
 
 
-def diagnosed(run: Run, *, gpu: str | None = "h200", **setup: object) -> Diagnosis:
+def diagnosed(run: Run, *, gpu: str | None = "h200", **setup: object) -> RunDiagnosis:
     """The whole diagnosis."""
     return diagnose(picture(run, gpu=gpu, **setup))

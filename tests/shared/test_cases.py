@@ -7,7 +7,7 @@ import pytest
 
 from stepline.errors import UnreadableEvidence
 from stepline.evidence.run import Run
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 NOT_SERVERS = {
     "23-vllm-qwen36-moe-warning-red-herring/kernel.csv": "times of one kernel",

@@ -13,7 +13,7 @@ def diagnosed(shared, capsys, name):
     assert (
         main(["diagnose", str(shared / "data" / "h200-sglang" / name), "--gpu", "h200", "--json", "-"]) == 0
     )
-    return json.loads(capsys.readouterr().out)
+    return json.loads(capsys.readouterr().out)["runs"][0]
 
 
 def test_the_founding_cause_is_confirmed_by_the_extent_of_its_kernels(shared, capsys):

@@ -22,6 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a server's URL, or files and folders of evidence, recognised by content",
     )
     add_setup_arguments(parser)
+    parser.add_argument(
+        "--run",
+        dest="run_id",
+        metavar="ID",
+        help="of several runs, the one to report; default: the heaviest load, then the latest",
+    )
     add_live_arguments(parser)
     parser.add_argument("--save", metavar="DIR", help="keep what a live server said and how it was driven")
     add_restart_arguments(parser)
@@ -37,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     if not any(is_url(target) for target in args.targets):
         if args.restart is not None:
             raise UsageError("--restart: only a running server can be restarted; give its URL")
-        return deliver(diagnose(args.targets, setup, progress), args)
+        return deliver(diagnose(args.targets, setup, progress, run=args.run_id), args)
     if len(args.targets) > 1:
         raise UsageError("give one server's URL alone; recorded evidence of it is found or given with --log")
     check(setup)

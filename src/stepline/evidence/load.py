@@ -98,6 +98,17 @@ class LoadLevel(msgspec.Struct, frozen=True, kw_only=True):
     arm: str | None = None
     """Which configuration of several in one table, as `flag=value`; levels of different arms are of different
     servers and never one sweep."""
+    model: str | None = None
+    """Model that the client asked for."""
+    backend: str | None = None
+    """How the client talks: an engine's name, or the name of a protocol that many engines speak."""
+    workload: str | None = None
+    """Data set or schedule in the client's own word; lengths stand in their own fields."""
+    url: str | None = None
+    served_with: str | None = None
+    """Settings of the server in force at this level, as `name=value`, where the client's tool set them."""
+    wrote_s: float | None = None
+    """When the client wrote its result, by its own local clock put into UTC: only differences count."""
     failures: Failures | None = None
     health: ClientHealth | None = None
     """The client's own state, where it measured itself."""

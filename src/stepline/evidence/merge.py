@@ -7,11 +7,12 @@ import msgspec
 
 from stepline.evidence.run import ReadingDoubt, Run
 from stepline.evidence.server import ServerFacts
+from stepline.evidence.start import Start
 
 TUPLES = tuple(
     field.name
     for field in msgspec.structs.fields(Run)
-    if field.name not in ("schema_version", "server", "model_config", "trace")
+    if field.name not in ("schema_version", "id", "server", "start", "model_config", "trace")
 )
 IDENTITY = (
     "engine",
@@ -41,7 +42,22 @@ def merge(runs: Sequence[Run]) -> Run:
         joined[name] = _renumber(runs, name)
     model_config = next((run.model_config for run in runs if run.model_config is not None), None)
     trace = next((run.trace for run in runs if run.trace is not None), None)
-    return Run(server=server, model_config=model_config, trace=trace, **joined)
+    start = _merge_start([run.start for run in runs if run.start is not None])
+    return Run(server=server, start=start, model_config=model_config, trace=trace, **joined)
+
+
+def _merge_start(starts: Sequence[Start]) -> Start | None:
+    """The first word on each point; the times of all."""
+    if not starts:
+        return None
+    fields = {
+        field.name: next((value for start in starts if (value := getattr(start, field.name))), None)
+        for field in msgspec.structs.fields(Start)
+    }
+    known = {name: value for name, value in fields.items() if value is not None}
+    firsts = [start.first_s for start in starts if start.first_s is not None]
+    lasts = [start.last_s for start in starts if start.last_s is not None]
+    return Start(**{**known, "first_s": min(firsts, default=None), "last_s": max(lasts, default=None)})
 
 
 def _renumber(runs: Sequence[Run], name: str) -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ from stepline.evidence.scheduler import (
     TransferReport,
 )
 from stepline.evidence.server import ServerFacts
+from stepline.evidence.start import Start
 from stepline.evidence.trace import TraceSummary
 
 SCHEMA_VERSION = 1
@@ -31,6 +32,7 @@ FileKind = Literal[
     "GPU samples",
     "profiler trace",
     "micro-benchmark",
+    "environment",
 ]
 """What a file was taken for; a saved run says it in these words."""
 
@@ -58,8 +60,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """All evidence about one server. Empty tuples and None mean not seen, never zero."""
 
     schema_version: int = SCHEMA_VERSION
+    id: str = ""
+    """A short name made from what tells this run from the others it was read with."""
     files: tuple[EvidenceFile, ...] = ()
     server: ServerFacts = ServerFacts()
+    start: Start | None = None
+    """Which start of which server this is about, as far as it is told."""
     model_config: Sourced[dict[str, Any]] | None = None
     decodes: tuple[DecodeReport, ...] = ()
     prefills: tuple[PrefillReport, ...] = ()

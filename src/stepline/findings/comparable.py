@@ -1,5 +1,6 @@
 """Whether two sides may be compared: a known difference of load or machine is refused, an unknown one doubted."""
 
+import re
 from collections.abc import Sequence
 
 from stepline import units
@@ -44,7 +45,7 @@ def _model(before: Picture, after: Picture) -> list[Doubt]:
             names = (ours.model or ours.architecture.name, theirs.model or theirs.architecture.name)
             raise refused(f"the model is {names[0]} before and {names[1]} after")
     elif ours.model is not None and theirs.model is not None:
-        if _last(ours.model) != _last(theirs.model):
+        if not _same_model(_last(ours.model), _last(theirs.model)):
             raise refused(f"the model is {ours.model} before and {theirs.model} after")
     else:
         return [Doubt(topic="model", text="the model is not known on both sides")]
@@ -96,6 +97,19 @@ def _shape(model: Architecture) -> tuple[object, ...]:
 def refused(difference: str) -> UsageError:
     """One sentence that names what makes two sides unlike."""
     return UsageError(f"not comparable: {difference}")
+
+
+def _same_model(one: str, other: str) -> bool:
+    """True for one model, or two checkpoints of it that differ in how their weights are kept."""
+    short, long = sorted((one, other), key=len)
+    return one == other or (long.startswith(short) and _KEPT.fullmatch(long[len(short) :]) is not None)
+
+
+_KEPT = re.compile(
+    r"(?:[-_.](?:fp8|fp4|nvfp4|mxfp4|bf16|fp16|int4|int8|awq|gptq|w4a16|w8a8|w4a8|w8a16|4bit|8bit|quantized|dynamic"
+    r"|block|marlin|autoround|modelopt))+"
+)
+"""What makers of quantised checkpoints put behind a model's name."""
 
 
 def _last(model: str) -> str:

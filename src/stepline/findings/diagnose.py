@@ -29,7 +29,7 @@ from stepline.version import __version__
 MAX_FINDINGS = 5
 
 
-def diagnose(picture: Picture) -> view.Diagnosis:
+def diagnose(picture: Picture) -> view.RunDiagnosis:
     """Ask every rule and put the answers together."""
     answers = [(rule, with_trials(rule, rule.check(picture), picture)) for rule in RULES]
     fired = [(rule, answer) for rule, answer in answers if isinstance(answer, Fired)]
@@ -39,7 +39,8 @@ def diagnose(picture: Picture) -> view.Diagnosis:
     notes = [pair for pair in fired if pair not in worth] + worth[MAX_FINDINGS:]
     findings = tuple(_finding(rule, answer) for rule, answer in worth[:MAX_FINDINGS])
     conclusive = bool(findings) or picture.step is not None
-    return view.Diagnosis(
+    return view.RunDiagnosis(
+        id=picture.run.id or "run",
         verdict=_verdict(findings, picture),
         conclusive=conclusive,
         target=_target(picture),

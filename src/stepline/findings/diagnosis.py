@@ -1,4 +1,4 @@
-"""Diagnosis: the answer as data. Reports draw it; agents read its JSON."""
+"""Diagnosis: the answer as data, run by run. Reports draw it; agents read its JSON."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from stepline.findings.detail import KernelView, LevelView, LeverView, RooflineV
 from stepline.findings.outcome import Proof, Rival, RuledOut, Status, Try
 from stepline.model.change.gain import Gain
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Cited(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class TargetView(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None
     gpu: str | None
     layout: dict[str, int]
-    knobs: tuple[KnobValue, ...]
+    knobs: tuple[KnobValue, ...] = msgspec.field(name="settings")
 
 
 class FloorPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,10 +225,11 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     samples_per_level: dict[str, int]
 
 
-class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that was concluded about one server."""
+class RunDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that was concluded about one run: one server under one load. No number in it is of another run."""
 
-    schema_version: int = SCHEMA_VERSION
+    id: str
+    """Short name of the run, made from what tells it from the others."""
     verdict: str
     conclusive: bool
     target: TargetView
@@ -245,12 +246,131 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """True when a log or counters were read, in which a retraction, failure or restart would show."""
     findings: tuple[Finding, ...]
     notes: tuple[Cited, ...]
-    clear: tuple[ClearView, ...]
-    cannot_tell: tuple[CannotTellView, ...]
-    doubts: tuple[Doubt, ...]
+    clear: tuple[ClearView, ...] = msgspec.field(name="ruled_out")
+    cannot_tell: tuple[CannotTellView, ...] = msgspec.field(name="needs_evidence")
+    doubts: tuple[Doubt, ...] = msgspec.field(name="warnings")
     roofline: RooflineView | None
     kernels: tuple[KernelView, ...]
     levels: tuple[LevelView, ...]
     levers: tuple[LeverView, ...]
     timeline: Timeline | None
     provenance: Provenance
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """The effect at one level by one instrument."""
+
+    at: str
+    """The level, as both sides measured it."""
+    measure: str
+    instrument: str
+    before: float
+    after: float
+    unit: str
+    speedup: float
+    """Speed after over speed before: above 1 is faster."""
+    interval: Span
+    """95 % of the speedup: repeats by their spread, one measurement a side by the noise of its instrument."""
+    verdict: str
+
+
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
+    """A cause that the experiment decides."""
+
+    code: str
+    name: str
+    says: Literal["confirmed", "ruled out"]
+    by: str
+    """The number that decides it."""
+
+
+class RunsCompared(msgspec.Struct, frozen=True, kw_only=True):
+    """An experiment: runs that differ in one setting and share a load."""
+
+    runs: tuple[str, ...]
+    """Ids of all its runs, those before first."""
+    before: tuple[str, ...]
+    """Ids of the runs with the value before; several are repeats."""
+    after: tuple[str, ...]
+    setting: str
+    """The one thing that differs: a start argument, an environment variable, a fact of the server."""
+    value_before: str | None
+    """None where the run does not say: the engine's default."""
+    value_after: str | None
+    effect: Compared
+    """At the heaviest level that both measured."""
+    levels: tuple[Compared, ...]
+    """At every level that both measured, the lightest first."""
+    covers: str
+    """What the intervals cover, and what they take on trust."""
+    answers: tuple[Answered, ...]
+    sentence: str
+
+
+class NotComparable(msgspec.Struct, frozen=True, kw_only=True):
+    """Two runs of which no difference can be put down to one setting."""
+
+    runs: tuple[str, str]
+    differs: tuple[str, ...]
+    """What differs, as `setting before → after`; empty where nothing that the evidence shows does."""
+    reason: str
+
+
+class Repeated(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs that differ in nothing that the evidence shows and share a load."""
+
+    runs: tuple[str, ...]
+
+
+class UngroupedView(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that was read and joined to no run."""
+
+    path: str
+    reason: str
+
+
+class ReadTogether(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read beside the runs' own files."""
+
+    stepline: str
+    shared: tuple[str, ...]
+    """Files that belong to several runs, such as the model's config."""
+    ungrouped: tuple[UngroupedView, ...]
+    passed_over: tuple[str, ...]
+
+
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that was concluded: run by run, then what the runs say together."""
+
+    schema_version: int = SCHEMA_VERSION
+    runs: tuple[RunDiagnosis, ...]
+    """In order of time where all tell it; one run alone has the same shape."""
+    chosen_run: str
+    """Id of the run that the report speaks of."""
+    chosen_because: str
+    comparisons: tuple[RunsCompared, ...]
+    """Runs that differ in one setting and share a load: the strongest evidence there is."""
+    not_comparable: tuple[NotComparable, ...]
+    """For each run that is in no comparison, the nearest other one, and why nothing follows."""
+    repeats: tuple[Repeated, ...]
+    provenance: ReadTogether
+
+    @property
+    def chosen(self) -> RunDiagnosis:
+        """The run that the report speaks of."""
+        return next(run for run in self.runs if run.id == self.chosen_run)
+
+    @property
+    def verdict(self) -> str:
+        """The sentence that answers, of the chosen run."""
+        return self.chosen.verdict
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The chosen run's."""
+        return self.chosen.findings
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether anything can be said of the chosen run, or of two together."""
+        return self.chosen.conclusive or bool(self.comparisons)

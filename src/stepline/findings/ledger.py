@@ -145,7 +145,7 @@ def _entry(before: str, after: str, result: Comparison) -> LedgerEntry:
         high=_effect(high),
         rules_out=()
         if only is None
-        else _ruled_out(only.name, only.causes, high.speedup, high.verdict, high.at),
+        else ruled_out_by(only.name, only.causes, high.speedup, high.verdict, high.at),
         confirms=() if only is None else _confirmed(only, result, high),
         binds_next=result.binds_next.measured,
         doubts=result.doubts,
@@ -172,7 +172,7 @@ def _effect(line: ComparedLine) -> Effect:
     )
 
 
-def _ruled_out(
+def ruled_out_by(
     lever: str, causes: Sequence[str], speedup: float, verdict: str, at: str
 ) -> tuple[CauseSettled, ...]:
     """What a lever that changed nothing where it counts did not find binding."""
@@ -228,7 +228,7 @@ def _trial_entry(name: str, tried: Sequence[LeverTrial]) -> LedgerEntry:
         sentence=f"{high.verdict}: {units.change(high.speedup)} at {high.at}",
         low=effects[0] if len(effects) > 1 else None,
         high=high,
-        rules_out=_ruled_out(name, causes, high.speedup, high.verdict, high.at),
+        rules_out=ruled_out_by(name, causes, high.speedup, high.verdict, high.at),
         confirms=confirms,
         binds_next=None,
         doubts=(),

@@ -7,7 +7,7 @@ import msgspec
 from stepline.errors import UsageError
 from stepline.findings.comparison import CauseView, RunView, SideView
 from stepline.findings.diagnose import diagnose
-from stepline.findings.diagnosis import Diagnosis
+from stepline.findings.diagnosis import RunDiagnosis
 from stepline.findings.knobs import changed_knobs
 from stepline.model.picture.picture import Picture
 
@@ -18,7 +18,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     pictures: tuple[Picture, ...]
     chief: Picture
     """The run with a trace, else the first: what is said of the side beyond its rates is said of it."""
-    diagnosis: Diagnosis
+    diagnosis: RunDiagnosis
 
 
 def make_side(pictures: Sequence[Picture], name: str) -> Side:

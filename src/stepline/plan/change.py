@@ -2,7 +2,7 @@
 
 import msgspec
 
-from stepline.findings.diagnosis import Diagnosis
+from stepline.findings.diagnosis import RunDiagnosis
 from stepline.findings.registry import find_rule
 from stepline.model.picture.picture import Picture
 from stepline.plan.experiment import Experiment
@@ -34,7 +34,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     value: int
 
 
-def change_for(picture: Picture, diagnosis: Diagnosis) -> Change | None:
+def change_for(picture: Picture, diagnosis: RunDiagnosis) -> Change | None:
     """The change that the first finding with a setting of its own asks for; None where none has one."""
     for finding in diagnosis.findings:
         ask = find_rule(finding.code).change

@@ -12,7 +12,7 @@ import math
 import msgspec
 
 from stepline.evidence.load import LoadLevel
-from stepline.findings.diagnosis import Diagnosis
+from stepline.findings.diagnosis import RunDiagnosis
 from stepline.findings.families import inside_step
 from stepline.findings.registry import find_rule
 from stepline.model.picture.picture import Picture
@@ -141,7 +141,7 @@ MIN_CONTEXT = T.shortest + T.rounds
 
 
 def next_experiment(
-    picture: Picture | None, diagnosis: Diagnosis | None, done: tuple[Experiment, ...], limits: Limits
+    picture: Picture | None, diagnosis: RunDiagnosis | None, done: tuple[Experiment, ...], limits: Limits
 ) -> Experiment | Stop:
     """The next experiment that fits the budget left, or the reason to stop."""
     left = limits.budget_s - sum(experiment.seconds for experiment in done)
@@ -187,7 +187,7 @@ def _levels(done: tuple[Experiment, ...]) -> list[int]:
 
 
 def _sweep(
-    picture: Picture | None, _: Diagnosis | None, done: tuple[Experiment, ...], limits: Limits
+    picture: Picture | None, _: RunDiagnosis | None, done: tuple[Experiment, ...], limits: Limits
 ) -> Experiment | None:
     driven = _answered(picture, done)
     if limits.concurrency:
@@ -218,7 +218,7 @@ def _middle(picture: Picture | None) -> int:
 
 
 def _repeat(
-    picture: Picture | None, _: Diagnosis | None, done: tuple[Experiment, ...], limits: Limits
+    picture: Picture | None, _: RunDiagnosis | None, done: tuple[Experiment, ...], limits: Limits
 ) -> Experiment | None:
     """The load's level again when it was too short to turn over, or when its step is not known well enough."""
     if picture is None or picture.step is None or picture.load is None or picture.load.concurrency is None:
@@ -271,7 +271,7 @@ def _longer(
 
 
 def _profile(
-    picture: Picture | None, diagnosis: Diagnosis | None, done: tuple[Experiment, ...], limits: Limits
+    picture: Picture | None, diagnosis: RunDiagnosis | None, done: tuple[Experiment, ...], limits: Limits
 ) -> Experiment | None:
     if not limits.profile or picture is None or diagnosis is None or picture.load is None:
         return None
@@ -312,7 +312,7 @@ def _profiled(limits: Limits, running: int, step_ms: float, pool_tokens: float =
 
 
 def _context(
-    picture: Picture | None, diagnosis: Diagnosis | None, done: tuple[Experiment, ...], limits: Limits
+    picture: Picture | None, diagnosis: RunDiagnosis | None, done: tuple[Experiment, ...], limits: Limits
 ) -> Experiment | None:
     """Another context, where the step is too long and nothing so far says what for."""
     if picture is None or diagnosis is None or picture.step is None:

@@ -10,8 +10,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from stepline import units
 from stepline.findings.detail import Timeline
-from stepline.findings.diagnosis import Diagnosis
-from stepline.report import charts, lines
+from stepline.findings.diagnosis import Diagnosis, RunDiagnosis
+from stepline.report import charts, lines, runs
 from stepline.report.bounded import bounded
 from stepline.report.roofline_chart import HEIGHT as ROOF_HEIGHT
 from stepline.report.roofline_chart import roofline_chart
@@ -23,13 +23,14 @@ SHORT = 80
 """Characters of each string where whole ones would make the page larger: no honest capture comes near."""
 
 
-def page(diagnosis: Diagnosis) -> str:
+def page(diagnosis: Diagnosis | RunDiagnosis) -> str:
     """The whole report as an HTML document of at most `LARGEST` bytes."""
     whole = _render(bounded(diagnosis))
     return whole if len(whole.encode()) <= LARGEST else _render(bounded(diagnosis, SHORT))
 
 
-def _render(diagnosis: Diagnosis) -> str:
+def _render(whole: Diagnosis | RunDiagnosis) -> str:
+    diagnosis = whole if isinstance(whole, RunDiagnosis) else whole.chosen
     environment = Environment(
         loader=PackageLoader("stepline.report"),
         autoescape=True,
@@ -51,6 +52,8 @@ def _render(diagnosis: Diagnosis) -> str:
     step, timeline = diagnosis.step, diagnosis.timeline
     return environment.get_template("report.html").render(
         d=diagnosis,
+        whole=None if isinstance(whole, RunDiagnosis) else whole,
+        runs=runs,
         say=lines,
         facts=tuple(lines.facts(diagnosis)),
         waterfall=waterfall(diagnosis),

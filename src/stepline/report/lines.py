@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from stepline import units
-from stepline.findings.diagnosis import Diagnosis, Finding, LawView, SaturationView, StepView
+from stepline.findings.diagnosis import Finding, LawView, RunDiagnosis, SaturationView, StepView
 from stepline.findings.families import family
 from stepline.findings.outcome import Proof
 
@@ -13,7 +13,7 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def target_line(diagnosis: Diagnosis) -> str:
+def target_line(diagnosis: RunDiagnosis) -> str:
     """Engine, model, GPU and layout in one line."""
     target = diagnosis.target
     layout = " ".join(f"{name.upper()}{size}" for name, size in target.layout.items() if size > 1)
@@ -27,7 +27,7 @@ def target_line(diagnosis: Diagnosis) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def facts(diagnosis: Diagnosis) -> Iterable[tuple[str, str]]:
+def facts(diagnosis: RunDiagnosis) -> Iterable[tuple[str, str]]:
     """(label, sentence) of the load, the step, its law, the request's phases, the time and the health."""
     load, step = diagnosis.load, diagnosis.step
     if load is not None:
@@ -96,7 +96,7 @@ def saturating(law: SaturationView) -> str:
     return f"step = {formula} · levels off as the batch grows"
 
 
-def kernel_floors(diagnosis: Diagnosis) -> str:
+def kernel_floors(diagnosis: RunDiagnosis) -> str:
     """Why some kernels have a floor of their own and others have none."""
     if any(kernel.bytes_s is not None for kernel in diagnosis.kernels):
         return (
@@ -122,7 +122,7 @@ def proof_line(proof: Proof) -> str:
     return f"{proof.command}{cost}"
 
 
-def evidence(diagnosis: Diagnosis) -> Iterable[str]:
+def evidence(diagnosis: RunDiagnosis) -> Iterable[str]:
     """What was read, what was used of it, how the instrument was disturbed, what was passed over."""
     provenance = diagnosis.provenance
     yield "read " + ", ".join(provenance.read)

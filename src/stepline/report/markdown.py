@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from stepline import units
-from stepline.findings.diagnosis import Diagnosis, Finding
-from stepline.report import lines
+from stepline.findings.diagnosis import Diagnosis, Finding, RunDiagnosis
+from stepline.report import lines, runs
 from stepline.report.bounded import bounded
 from stepline.report.markdown_text import code, plain
 
@@ -12,10 +12,12 @@ LONGEST = 60_000
 """GitHub takes 65,536 characters."""
 
 
-def markdown(diagnosis: Diagnosis) -> str:
+def markdown(diagnosis: Diagnosis | RunDiagnosis) -> str:
     """The report, at most `LONGEST` characters; sections that do not fit are left out whole and named."""
-    diagnosis = bounded(diagnosis)
-    parts = [_head(diagnosis), *(_finding(n, one) for n, one in enumerate(diagnosis.findings, 1))]
+    whole = bounded(diagnosis)
+    diagnosis = whole if isinstance(whole, RunDiagnosis) else whole.chosen
+    together = [] if isinstance(whole, RunDiagnosis) else _together(whole)
+    parts = [*together, _head(diagnosis), *(_finding(n, one) for n, one in enumerate(diagnosis.findings, 1))]
     parts += [_folded(title, list(body)) for title, body in _sections(diagnosis)]
     text, left_out = "", 0
     for part in parts:
@@ -26,7 +28,22 @@ def markdown(diagnosis: Diagnosis) -> str:
     return text if not left_out else f"{text}\n{left_out} sections were too long for an issue.\n"
 
 
-def _head(diagnosis: Diagnosis) -> str:
+def _together(whole: Diagnosis) -> list[str]:
+    """The runs beside each other, before the one that the rest speaks of."""
+    apart = _folded(
+        "Not comparable, and in no run",
+        [f"- {plain(line)}" for said in (runs.repeats, runs.apart, runs.ungrouped) for line in said(whole)],
+    )
+    if len(whole.runs) == 1:
+        return [apart] if apart else []
+    table = _table(runs.HEADS, (tuple(map(plain, row)) for row in runs.rows(whole)))
+    said = [f"- {plain(line)}" for line in runs.experiments(whole)]
+    differs = [f"- {plain(line)}" for line in runs.differing(whole)]
+    parts = [*table, "", *said, "", plain(runs.chosen(whole)), ""]
+    return ["\n".join(parts) + "\n", _folded("What differs between the runs", differs), apart]
+
+
+def _head(diagnosis: RunDiagnosis) -> str:
     said = [
         f"### {plain(lines.sentence(diagnosis.verdict))}",
         "",
@@ -61,7 +78,7 @@ def _finding(number: int, finding: Finding) -> str:
     return "\n".join(said) + "\n"
 
 
-def _sections(diagnosis: Diagnosis) -> Iterable[tuple[str, Iterable[str]]]:
+def _sections(diagnosis: RunDiagnosis) -> Iterable[tuple[str, Iterable[str]]]:
     yield "Notes", (f"- {_cited(note.text, note.source)}" for note in diagnosis.notes)
     yield "A decode step, part by part", _accounting(diagnosis)
     yield "Step law", _law(diagnosis)
@@ -82,7 +99,7 @@ def _sections(diagnosis: Diagnosis) -> Iterable[tuple[str, Iterable[str]]]:
     yield "Evidence", (f"- {plain(line)}" for line in lines.evidence(diagnosis))
 
 
-def _accounting(diagnosis: Diagnosis) -> Iterable[str]:
+def _accounting(diagnosis: RunDiagnosis) -> Iterable[str]:
     rows = [
         (plain(line.component), _ms(line.measured_ms), _ms(line.floor_ms), plain(line.evidence))
         for line in diagnosis.accounting
@@ -90,7 +107,7 @@ def _accounting(diagnosis: Diagnosis) -> Iterable[str]:
     return _table(("part", "measured", "floor", "evidence"), rows) if rows else ()
 
 
-def _law(diagnosis: Diagnosis) -> Iterable[str]:
+def _law(diagnosis: RunDiagnosis) -> Iterable[str]:
     law = None if diagnosis.step is None else diagnosis.step.law
     if law is None or not law.points:
         return ()
@@ -98,7 +115,7 @@ def _law(diagnosis: Diagnosis) -> Iterable[str]:
     return _table(("running", "step", "windows"), rows)
 
 
-def _levers(diagnosis: Diagnosis) -> Iterable[str]:
+def _levers(diagnosis: RunDiagnosis) -> Iterable[str]:
     rows = [
         (
             plain(one.lever),

@@ -3,8 +3,8 @@
 from typing import IO, TYPE_CHECKING
 
 from stepline import units
-from stepline.findings.diagnosis import Diagnosis, Finding, LawView
-from stepline.report import lines
+from stepline.findings.diagnosis import Diagnosis, Finding, LawView, RunDiagnosis
+from stepline.report import lines, runs
 from stepline.report.bounded import bounded
 from stepline.report.parts import item, section, text
 
@@ -15,12 +15,43 @@ STATUS_STYLE = {"confirmed": "bold red", "suspected": "bold yellow"}
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-def draw(diagnosis: Diagnosis, stream: IO[str], *, width: int | None = None) -> None:
+def draw(diagnosis: Diagnosis | RunDiagnosis, stream: IO[str], *, width: int | None = None) -> None:
     """Print the whole report to a stream; colour only on a terminal and without NO_COLOR."""
     from rich.console import Console  # noqa: PLC0415  # 0.1 s that only a report needs
 
     diagnosis = bounded(diagnosis)
     console = Console(file=stream, width=width, highlight=False, soft_wrap=False, markup=False, emoji=False)
+    if isinstance(diagnosis, RunDiagnosis):
+        _run(console, diagnosis)
+        return
+    if len(diagnosis.runs) > 1:
+        _table(console, diagnosis)
+    _run(console, diagnosis.chosen)
+    section(console, "Repeats", runs.repeats(diagnosis))
+    section(console, "Not comparable", runs.apart(diagnosis))
+    section(console, "In no run", runs.ungrouped(diagnosis))
+
+
+def _table(console: "Console", diagnosis: Diagnosis) -> None:
+    """The runs beside each other, and what two of them say together: it stands before the diagnosis of one."""
+    from rich.table import Table  # noqa: PLC0415
+
+    grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for head in runs.HEADS:
+        grid.add_column(head, style="bold" if head == "run" else None, overflow="fold")
+    for row in runs.rows(diagnosis):
+        grid.add_row(*(text(cell) for cell in row))
+    console.print(grid)
+    if len(diagnosis.runs) > runs.MOST:
+        console.print(text(f"and {len(diagnosis.runs) - runs.MOST} more, in the JSON", "dim"))
+    section(console, "What differs", runs.differing(diagnosis))
+    section(console, "Comparisons", runs.experiments(diagnosis))
+    console.print()
+    console.print(text(runs.chosen(diagnosis), "dim"))
+    console.print()
+
+
+def _run(console: "Console", diagnosis: RunDiagnosis) -> None:
     _head(console, diagnosis)
     _facts(console, diagnosis)
     for number, finding in enumerate(diagnosis.findings, start=1):
@@ -36,7 +67,7 @@ def draw(diagnosis: Diagnosis, stream: IO[str], *, width: int | None = None) -> 
     section(console, "Evidence", lines.evidence(diagnosis))
 
 
-def _head(console: "Console", diagnosis: Diagnosis) -> None:
+def _head(console: "Console", diagnosis: RunDiagnosis) -> None:
     console.print(text(lines.target_line(diagnosis), "dim"))
     console.print()
     top = diagnosis.findings[0] if diagnosis.findings else None
@@ -44,7 +75,7 @@ def _head(console: "Console", diagnosis: Diagnosis) -> None:
     console.print()
 
 
-def _facts(console: "Console", diagnosis: Diagnosis) -> None:
+def _facts(console: "Console", diagnosis: RunDiagnosis) -> None:
     from rich.table import Table  # noqa: PLC0415
 
     grid = Table.grid(padding=(0, 2))

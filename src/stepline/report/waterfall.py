@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from stepline import units
-from stepline.findings.diagnosis import AccountingLine, Diagnosis
+from stepline.findings.diagnosis import AccountingLine, RunDiagnosis
 
 SMALL = 0.01
 """Share of the step below which parts share one bar: thinner ones cannot be seen on a phone."""
@@ -37,7 +37,7 @@ class Waterfall(msgspec.Struct, frozen=True):
     """Where the floor ends, as a percentage."""
 
 
-def waterfall(diagnosis: Diagnosis) -> Waterfall | None:
+def waterfall(diagnosis: RunDiagnosis) -> Waterfall | None:
     """The accounted step; the bare measured one where there is no accounting; None without a step."""
     at = diagnosis.accounted
     if at is None:
@@ -64,7 +64,7 @@ def waterfall(diagnosis: Diagnosis) -> Waterfall | None:
     )
 
 
-def _elsewhere(diagnosis: Diagnosis, running: float) -> str:
+def _elsewhere(diagnosis: RunDiagnosis, running: float) -> str:
     """A warning where the trace was taken at another batch than the load's."""
     step = diagnosis.step
     if step is None or step.running == running:
@@ -79,7 +79,7 @@ def _below_zero(rows: "list[Row]") -> str:
     return " Below zero: under the profiler the GPU worked a little longer than the step takes without it."
 
 
-def _floors(diagnosis: Diagnosis) -> dict[str, float]:
+def _floors(diagnosis: RunDiagnosis) -> dict[str, float]:
     """Floors of the parts that were measured."""
     return {
         line.component: line.floor_ms

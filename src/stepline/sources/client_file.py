@@ -15,6 +15,8 @@ from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import EvidenceFile, ReadingDoubt, Run
 from stepline.evidence.scheduler import DecodeReport
 from stepline.evidence.server import ServerFacts
+from stepline.evidence.start import Start
+from stepline.sources.arguments import port_in
 from stepline.sources.peek import Peek
 
 SERVER_FORMAT = "stepline-server"
@@ -100,7 +102,16 @@ def _server(content: bytes, file: str) -> Run:
     doubts: tuple[ReadingDoubt, ...] = ()
     if record.others is not None:
         doubts = (ReadingDoubt(topic="others", text=record.others, origin=Origin(file, None, "others")),)
-    return Run(files=(EvidenceFile(path=file, kind="server info", records=1),), server=facts, doubts=doubts)
+    start = Start(
+        origin=Origin(file),
+        names=(record.model,) if record.model else (),
+        port=port_in(record.url),
+        first_s=record.started_s,
+        last_s=record.started_s,
+        capture=str(Path(file).parent),
+    )
+    files = (EvidenceFile(path=file, kind="server info", records=1),)
+    return Run(files=files, server=facts, start=start, doubts=doubts)
 
 
 def _levels(content: bytes, file: str) -> Run:

@@ -1,4 +1,4 @@
-"""Reads files and folders of evidence, each recognised by its content, into one Run."""
+"""Reads files and folders of evidence, each recognised by its content, and tells their runs apart."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -8,13 +8,14 @@ import msgspec
 
 from stepline.errors import UnreadableEvidence, UsageError
 from stepline.evidence import bundle
-from stepline.evidence.merge import merge
-from stepline.evidence.run import EvidenceFile, FileKind, Run
+from stepline.evidence.evidence import Evidence
+from stepline.evidence.run import EvidenceFile, Run
 from stepline.sources import client_file
 from stepline.sources.importers.registry import PER_REQUEST
 from stepline.sources.logs import rotation
 from stepline.sources.peek import Peek, peek
-from stepline.sources.readers import document, log, prometheus, table
+from stepline.sources.readers import document, environment, log, prometheus, table
+from stepline.sources.runs.group import group
 
 MAX_FILES = 10_000
 
@@ -23,7 +24,8 @@ class Reader(NamedTuple):
     """A file format: how it is recognised and read."""
 
     recognises: Callable[[Peek], bool]
-    read: Callable[[Peek], Run]
+    read: Callable[[Peek], Run | tuple[Run, ...]]
+    """What the file says, of each server that it speaks of."""
 
 
 def is_trace(opening: Peek) -> bool:
@@ -47,39 +49,40 @@ READERS = (
     # Wants a comment or sample of Prometheus's own form, which no log line has; a metric's help may hold log words.
     Reader(prometheus.recognises, prometheus.read_prometheus),
     # Asks each engine for a line that only it writes. Before tables: a log line may hold commas and known words.
-    Reader(log.recognises, log.read_log),
+    Reader(log.recognises, log.read_starts),
+    # Assignments of known variables, one a line: no table, so it comes before them.
+    Reader(environment.recognises, environment.read_environment),
     # Any text whose first line names a known column: the weakest sign, so it comes last.
     Reader(table.recognises, table.read_table),
 )
 """All that can be read, in the order in which a file is offered; the first that recognises it reads it."""
-TRUST: tuple[FileKind, ...] = ("server info", "server log", "metrics scrape")
-"""Where two files state the same setting, the resolved one of an earlier kind is used."""
 
 
 def read(
     paths: Iterable[str | Path],
     on_file: Callable[[str], None] = lambda _name: None,
     on_bytes: Callable[[int, int], None] = lambda _done, _total: None,
-) -> Run:
-    """Read every file under `paths` and join what they say.
+) -> Evidence:
+    """Read every file under `paths` and tell the runs apart.
 
     `on_file` is told each name before it is read, `on_bytes` how many bytes of how many are done, as they
-    lie on the disk. Files of no known kind are passed over and listed in `Run.files` with the reason.
+    lie on the disk. Files of no known kind are passed over and listed with the reason.
 
     Raises:
         UsageError: when a path does not exist.
         UnreadableEvidence: when nothing under the paths could be read.
     """
+    saved: list[Run] = []
     runs: list[Run] = []
     passed: list[EvidenceFile] = []
     bundles, loose = _without_bundles(paths)
     for folder in bundles:
         on_file(str(folder))
         try:
-            runs.append(bundle.load(folder))
+            saved.append(bundle.load(folder))
         except UnreadableEvidence as error:
             passed.append(EvidenceFile(path=folder.name, kind=None, note=str(error)))
-    inside = {file.path for run in runs for file in run.files}
+    inside = {file.path for run in saved for file in run.files}
     sizes = {path: path.stat().st_size for path, _ in loose}
     progress = _Progress(sum(sizes.values()), on_bytes)
     for path, name in sorted(loose, key=lambda one: rotation.order(one[1])):
@@ -88,15 +91,41 @@ def read(
         progress.begin(sizes[path])
         on_file(name)
         try:
-            runs.append(_read_one(path, name, progress.add))
+            found = _read_one(path, name, progress.add)
+            runs += found if isinstance(found, tuple) else (found,)
         except UnreadableEvidence as error:
             passed.append(EvidenceFile(path=name, kind=None, note=str(error)))
     progress.end()
-    if not runs:
+    if not runs and not saved:
         raise UnreadableEvidence(_nothing_read(passed))
-    runs = _without_repeats(runs)
-    runs.sort(key=_trust)
-    return merge([*runs, Run(files=tuple(passed))])
+    return group(_without_repeats(runs), saved, passed)
+
+
+def read_one_run(
+    paths: Iterable[str | Path],
+    on_file: Callable[[str], None] = lambda _name: None,
+    on_bytes: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Run:
+    """Read files of one run, such as one table or one recording.
+
+    Raises:
+        UsageError: when they are of several runs.
+    """
+    return one_run(read(paths, on_file, on_bytes))
+
+
+def one_run(evidence: Evidence) -> Run:
+    """The run of evidence that is of one.
+
+    Raises:
+        UsageError: when it is of several, or what it holds joins none.
+    """
+    if not evidence.runs:
+        raise UsageError(evidence.ungrouped[0].reason)
+    if len(evidence.runs) != 1:
+        ids = ", ".join(run.id for run in evidence.runs[:8])
+        raise UsageError(f"these files are of {len(evidence.runs)} runs ({ids}); give those of one")
+    return evidence.runs[0]
 
 
 class _Progress:
@@ -123,7 +152,7 @@ class _Progress:
         self._tell(self._total, self._total)
 
 
-def _read_one(path: Path, name: str, on_bytes: Callable[[int], None]) -> Run:
+def _read_one(path: Path, name: str, on_bytes: Callable[[int], None]) -> Run | tuple[Run, ...]:
     opening = peek(path, name, on_bytes)
     if not opening.head:
         raise UnreadableEvidence(f"{name}: the file is empty")
@@ -143,9 +172,9 @@ def _read_one(path: Path, name: str, on_bytes: Callable[[int], None]) -> Run:
     )
 
 
-def trace_files(paths: Iterable[str | Path]) -> list[Path]:
-    """The profiler traces under the paths, by content."""
-    return [path for path, name in _files(paths) if is_trace(peek(path, name))]
+def trace_files(paths: Iterable[str | Path]) -> list[tuple[Path, str]]:
+    """The profiler traces under the paths, by content, each with the name it has in evidence."""
+    return [(path, name) for path, name in _files(paths) if is_trace(peek(path, name))]
 
 
 def _without_repeats(runs: list[Run]) -> list[Run]:
@@ -208,11 +237,6 @@ def _files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str]]:
         raise UnreadableEvidence(
             "the folder is empty; record something first: the log, /server_info, /metrics"
         )
-
-
-def _trust(run: Run) -> int:
-    kind = run.files[0].kind if run.files else None
-    return TRUST.index(kind) if kind in TRUST else len(TRUST)
 
 
 def _nothing_read(passed: list[EvidenceFile]) -> str:

@@ -6,12 +6,13 @@ from pathlib import Path
 import msgspec
 
 from stepline.errors import UsageError
+from stepline.evidence.evidence import Evidence
 from stepline.evidence.run import Run
 from stepline.findings.compare import compare
 from stepline.findings.comparison import Comparison
 from stepline.model.picture.picture import Picture
 from stepline.sources.address import is_url
-from stepline.tasks.picture import Evidence, picture_of
+from stepline.tasks.picture import picture_of
 from stepline.tasks.progress import SILENT, Progress
 from stepline.tasks.setup import UNTOLD, SetupRequest, check
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from stepline.errors import Interrupted
 from stepline.findings.diagnose import diagnose
 from stepline.findings.diagnosis import Diagnosis
+from stepline.findings.several import diagnosis_of
 from stepline.plan.change import change_for
 from stepline.tasks.by_hand import by_hand
 from stepline.tasks.live import LiveRequest
@@ -39,7 +40,9 @@ def diagnose_server(
             recorded = record(url, folder, request, progress)
             picture = picture_of(folder, request.setup, progress)
             found = diagnose(picture)
-        return Diagnosed(found, by_hand(url, request, recorded, change_for(picture, found), save))
+        return Diagnosed(
+            diagnosis_of(picture, found), by_hand(url, request, recorded, change_for(picture, found), save)
+        )
     except Interrupted:
         scratch = None
         raise

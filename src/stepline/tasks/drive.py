@@ -7,7 +7,7 @@ import msgspec
 
 from stepline.errors import UnreadableEvidence
 from stepline.findings.diagnose import diagnose
-from stepline.findings.diagnosis import Diagnosis
+from stepline.findings.diagnosis import RunDiagnosis
 from stepline.model.measure.client_health import more_processes
 from stepline.model.picture.picture import Picture
 from stepline.plan.experiment import Experiment, Limits, Stop
@@ -38,7 +38,7 @@ def drive(
     warm_up(session, min(WARM_UP_S, limits.budget_s / 3), progress)
     done: tuple[Experiment, ...] = ()
     picture: Picture | None = None
-    found: Diagnosis | None = None
+    found: RunDiagnosis | None = None
     while True:
         step = next_experiment(picture, found, done, limits)
         if isinstance(step, Stop):

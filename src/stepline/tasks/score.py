@@ -7,10 +7,10 @@ import msgspec
 
 from stepline.errors import SteplineError, UnknownFact, UsageError
 from stepline.facts.hardware import find_gpu
-from stepline.findings.diagnose import diagnose
+from stepline.findings.several import diagnose_runs
 from stepline.score.case import Case, find_cases, load_case
 from stepline.score.scores import Answer, Scores, score
-from stepline.tasks.picture import picture_of
+from stepline.tasks.picture import pictures_of, read
 from stepline.tasks.setup import SetupRequest
 
 
@@ -45,11 +45,16 @@ def answer_case(case: Case) -> Answer:
         setup = SetupRequest(
             model=case.model, gpu=_gpu(case.hardware), tp=case.tp, context_length=case.context_length
         )
-        picture = picture_of([case.folder / name for name in case.files], setup)
-        arms = bool(picture.run.levers)
-        told = diagnose(picture)
-        findings = tuple(finding.name for finding in told.findings)
-        confirmed = frozenset(finding.name for finding in told.findings if finding.status == "confirmed")
+        evidence = read([case.folder / name for name in case.files], setup)
+        told = diagnose_runs(pictures_of(evidence, setup), evidence)
+        arms = any(run.levers for run in evidence.runs) or bool(told.comparisons)
+        decided = [
+            cause.name for one in told.comparisons for cause in one.answers if cause.says == "confirmed"
+        ]
+        findings = tuple(dict.fromkeys((*decided, *(finding.name for finding in told.findings))))
+        confirmed = frozenset(
+            (*decided, *(finding.name for finding in told.findings if finding.status == "confirmed"))
+        )
     except SteplineError as problem:
         error = str(problem)
     return Answer(

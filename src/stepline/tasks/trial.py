@@ -12,9 +12,10 @@ from stepline.errors import Inconclusive, SteplineError, UsageError
 from stepline.findings.compare import compare
 from stepline.findings.comparison import Comparison
 from stepline.findings.diagnose import diagnose
-from stepline.findings.diagnosis import Diagnosis
+from stepline.findings.diagnosis import Diagnosis, RunDiagnosis
 from stepline.findings.knobs import changed_knobs
 from stepline.findings.registry import find_rule
+from stepline.findings.several import diagnosis_of
 from stepline.model.picture.picture import Picture
 from stepline.plan.change import arm_levels, change_for
 from stepline.plan.experiment import Experiment
@@ -106,7 +107,8 @@ def diagnose_and_try(
         left_s = live.budget_s - (time.monotonic() - began)
         picture = picture_of(root / BEFORE[0], live.setup, progress)
         found = diagnose(picture)
-        on_diagnosis(found)
+        told = diagnosis_of(picture, found)
+        on_diagnosis(told)
         tried = request.tried
         if tried is None and (change := change_for(picture, found)) is not None:
             tried = flags_of(change, recorded.found)
@@ -129,7 +131,7 @@ def diagnose_and_try(
                 why_not = str(error)
             finally:
                 _say_commands(request, progress)
-        return Tried(found, result, why_not)
+        return Tried(told, result, why_not)
 
 
 def _check(request: TrialRequest) -> None:
@@ -142,7 +144,7 @@ def _check(request: TrialRequest) -> None:
 
 
 def _why_not(
-    found: Diagnosis, tried: str | None, recorded: Recorded, levels: tuple[Experiment, ...]
+    found: RunDiagnosis, tried: str | None, recorded: Recorded, levels: tuple[Experiment, ...]
 ) -> str | None:
     if not recorded.done:
         return "the server was only watched, so nothing was measured that could be measured again"

@@ -37,8 +37,39 @@ def test_the_opening_burst_of_a_level_is_no_first_reading_of_it():
     whole = msgspec.structs.replace(level(64, 6500, 6.6, 270), requests=256)
     cut = msgspec.structs.replace(whole, tok_s=1200.0, requests=4)
     assert isinstance(check("L104", server(STEADY, levels=[cut, whole])), Clear)
-    enough = msgspec.structs.replace(cut, requests=32)
+    as_many_as_streams = msgspec.structs.replace(cut, requests=64)
+    assert isinstance(check("L104", server(STEADY, levels=[as_many_as_streams, whole])), Clear)
+    enough = msgspec.structs.replace(cut, requests=192)
     assert isinstance(check("L104", server(STEADY, levels=[enough, whole])), Fired)
+
+
+def test_a_burst_waits_and_no_load_is_heavier_for_it():
+    """64 requests of 64 streams start at once: their wait is no sign of a cold server beside a steady load."""
+    burst = msgspec.structs.replace(level(64, 1400, 32, 9700), requests=64)
+    steady = msgspec.structs.replace(level(128, 1500, 42, 718), requests=2560)
+    assert isinstance(check("L104", server(STEADY, levels=[burst, steady])), Clear)
+    slow = msgspec.structs.replace(burst, requests=640)
+    assert isinstance(check("L104", server(STEADY, levels=[slow, steady])), Fired)
+
+
+def test_another_workload_at_the_same_concurrency_is_no_repeat():
+    first = msgspec.structs.replace(level(12, 964, 10, 92), workload="telecom", requests=400)
+    same = msgspec.structs.replace(level(12, 1359, 8, 92), workload="telecom", requests=400)
+    other = msgspec.structs.replace(same, workload="airline")
+    longer = msgspec.structs.replace(same, input_tokens=9000.0)
+    assert isinstance(check("L104", server(STEADY, levels=[first, same])), Fired)
+    assert isinstance(check("L104", server(STEADY, levels=[first, other])), Clear)
+    assert isinstance(check("L104", server(STEADY, levels=[first, longer])), Clear)
+
+
+def test_the_order_of_measuring_is_that_of_time_not_of_files():
+    """A level read slower the second time is no cold start, whatever file comes first."""
+    early = msgspec.structs.replace(level(8, 1200, 6, 40), start_s=1000.0)
+    late = msgspec.structs.replace(level(8, 900, 8, 40), start_s=2000.0)
+    assert isinstance(check("L104", server(STEADY, levels=[late, early])), Clear)
+    assert isinstance(
+        check("L104", server(STEADY, levels=[early, msgspec.structs.replace(late, start_s=500.0)])), Fired
+    )
 
 
 def test_fires_when_kernels_are_compiled_while_serving():

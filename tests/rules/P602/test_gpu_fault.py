@@ -5,7 +5,7 @@ from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
 from stepline.evidence.scheduler import EventKind, SchedulerEvent
 from stepline.findings.outcome import CannotTell, Clear, Fired
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 from tests.rules.server import Stage, check, diagnosed, server
 
 

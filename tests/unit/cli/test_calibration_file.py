@@ -74,7 +74,7 @@ HEALTHY = Path(__file__).parents[2] / "data" / "h200-sglang" / "healthy"
 def typical_ms(*words: str, capsys: pytest.CaptureFixture[str]) -> tuple[float, str]:
     assert main(["diagnose", str(HEALTHY), "--gpu", "h200", "--json", "-", *words]) == 0
     told = capsys.readouterr()
-    return json.loads(told.out)["step"]["floor"]["typical_ms"], told.err
+    return json.loads(told.out)["runs"][0]["step"]["floor"]["typical_ms"], told.err
 
 
 def test_a_diagnosis_uses_the_calibration_of_the_servers_gpu(

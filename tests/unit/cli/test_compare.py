@@ -16,7 +16,7 @@ from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Setup
 from stepline.report.comparison_md import to_markdown
 from stepline.report.jsonout import schema
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 DATA = Path(__file__).parents[2] / "data" / "h200-sglang-2"
 CAPPED, SOUND = str(DATA / "moe_cap16"), str(DATA / "moe_healthy")

@@ -91,8 +91,8 @@ def test_json_follows_the_shipped_schema(capsys):
     assert main(["diagnose", CAP, "--gpu", "h200", "--json", "-"]) == 0
     document = json.loads(capsys.readouterr().out)
     jsonschema.Draft202012Validator(schema()).validate(document)
-    assert document["findings"][0]["try"]
-    assert document["schema_version"] == 1
+    assert document["runs"][0]["findings"][0]["try"]
+    assert document["schema_version"] == 2
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import EvidenceFile, ReadingDoubt, Run
 from stepline.evidence.scheduler import DecodeReport, GraphUse, Notice, PrefillReport, SchedulerEvent
 from stepline.evidence.server import ServerFacts
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 
 def a_long_run(count: int = bundle.SHORT_ROWS + 1) -> Run:

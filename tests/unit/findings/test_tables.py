@@ -10,7 +10,7 @@ from stepline.findings.tables import KERNEL_NAME, MAX_KERNELS, MAX_LEVERS
 from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Setup
 from stepline.model.trace import summarise
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 from stepline.sources.readers import torch_trace
 from tests.captures import DATA, RECORDED
 

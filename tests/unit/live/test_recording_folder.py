@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from stepline.cli.main import main
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 from tests.unit.live import hostile
 
 

@@ -6,7 +6,7 @@ from stepline.model.picture.picture import Setup
 from stepline.report.bounded import ITEMS, TEXT, bounded
 from stepline.report.html import LARGEST, page
 from stepline.report.markdown import LONGEST, markdown
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 from tests.captures import RECORDED
 
 

@@ -46,13 +46,13 @@ def test_pages_and_json_of_captures_are_sound(folder, tmp_path):
 def test_pages_and_json_of_whole_captures_are_sound(shared, name, tmp_path):
     page, data = _reports(shared / "data" / "h200-sglang" / name, tmp_path)
     _sound(page, data)
-    assert json.loads(data)["kernels"]
-    assert json.loads(data)["timeline"]["series"]
+    assert json.loads(data)["runs"][0]["kernels"]
+    assert json.loads(data)["runs"][0]["timeline"]["series"]
 
 
 def test_the_page_answers_with_what_the_diagnosis_says(tmp_path):
     page, data = _reports(RECORDED / "batch-cap", tmp_path)
-    answer, text = json.loads(data), Parsed(page).text
+    answer, text = json.loads(data)["runs"][0], Parsed(page).text
     finding = answer["findings"][0]
     for said in (
         answer["verdict"][1:],
@@ -63,9 +63,9 @@ def test_the_page_answers_with_what_the_diagnosis_says(tmp_path):
         finding["try"][0]["action"],
         finding["proof"]["command"],
         finding["ruled_out"][0]["by"],
-        *(gap["needs"] for gap in answer["cannot_tell"]),
-        *(clear["reason"] for clear in answer["clear"]),
-        *(knob["source"] for knob in answer["target"]["knobs"]),
+        *(gap["needs"] for gap in answer["needs_evidence"]),
+        *(clear["reason"] for clear in answer["ruled_out"]),
+        *(knob["source"] for knob in answer["target"]["settings"]),
     ):
         assert said in text
     assert text.index(finding["try"][0]["action"]) < text.index("Evidence of")

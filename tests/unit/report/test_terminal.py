@@ -10,7 +10,7 @@ from stepline.findings.diagnose import diagnose
 from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Setup
 from stepline.report.terminal import draw
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 from tests.captures import DATA, RECORDED
 
 SCREEN = 24

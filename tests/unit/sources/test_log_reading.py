@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stepline.errors import UnreadableEvidence
 from stepline.evidence.run import Run
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 LINE = "[2025-11-29 16:31:54 TP0] Decode batch, #running-req: {}, #token: 5, token usage: 0.10, cuda graph: True, gen throughput (token/s): 84.20, #queue-req: 0"  # noqa: E501
 

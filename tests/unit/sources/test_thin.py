@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from stepline.evidence.merge import merge
 from stepline.evidence.run import Run
 from stepline.sources.logs import by_shape, lines
-from stepline.sources.read import read
+from stepline.sources.peek import peek
+from stepline.sources.read import read_one_run as read
 from stepline.sources.readers import log
+from stepline.sources.readers.log import read_starts
 
 VARIANTS = (
     "[{t} TP0] Decode batch. #running-req: {n}, #token: {k}, token usage: 0.{u:02d}, "
@@ -64,6 +67,11 @@ def a_log(count: int) -> str:
     return "\n".join(made)
 
 
+def both(path: Path) -> Run:
+    """Both engines' records of one log."""
+    return merge(read_starts(peek(path, path.name)))
+
+
 def totals(run: Run) -> dict[str, Any]:
     windows: Counter[Any] = Counter()
     step_s: dict[Any, float] = defaultdict(float)
@@ -107,9 +115,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_sums_are_those_of_the_single_lines(path: Path, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    thinned = read([path])
+    thinned = both(path)
     monkeypatch.setattr(by_shape, "KEEP", 10**9)
-    whole = read([path])
+    whole = both(path)
     assert len(thinned.decodes) < len(whole.decodes)
     assert totals(thinned) == totals(whole)
     assert thinned.files[0].note is not None
@@ -117,7 +125,7 @@ def test_sums_are_those_of_the_single_lines(path: Path, small: None, monkeypatch
 
 
 def test_order_holds_and_time_never_runs_back(path: Path, small: None) -> None:
-    run = read([path])
+    run = both(path)
     sequence = [record.seq for record in run.decodes]
     assert sequence == sorted(sequence)
     times = [

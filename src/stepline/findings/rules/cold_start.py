@@ -25,6 +25,8 @@ References:
     vllm-project/vllm issue 43009
 """
 
+from collections.abc import Sequence
+
 from stepline import units
 from stepline.evidence.load import LoadLevel
 from stepline.findings.outcome import (
@@ -74,19 +76,35 @@ class T:
     )
 
 
+LENGTHS = ("input_tokens", "output_tokens")
+SAME_LENGTH = 0.02
+"""Means of one load differ by 1 % with the requests that end in time (`model/change/throughput_pairs.py`)."""
+SAME_TIME = 0.1
+"""Levels that were measured for one time hold fewer requests where the server is slower, and are of one load."""
+SAME_SHARE = 0.5
+"""In requests per stream: half as many give the opening burst twice the weight."""
+
+
 def check(picture: Picture) -> Outcome:
     """Decide whether warm-up is inside the measurement."""
     compiled = [event for event in picture.run.events if event.kind == "jit-compile"]
     ready = next((event for event in picture.run.events if event.kind == "ready"), None)
     during = [event for event in compiled if ready is not None and event.seq > ready.seq]
-    timed = [level for level in picture.levels if level.ttft_ms is not None]
+    timed = _timed(picture)
     repeated = _slower_first_time(picture) or _late_first_token(picture)
     if repeated is not None:
         return repeated
     slow = None
     for index, first in enumerate(timed[:-1]):
         later = min(
-            (level.ttft_ms for level in timed[index + 1 :] if level.ttft_ms is not None), default=None
+            (
+                level.ttft_ms
+                for level in timed[index + 1 :]
+                if level.ttft_ms is not None
+                and level.concurrency > first.concurrency
+                and _same_prompts(first, level)
+            ),
+            default=None,
         )
         if later is not None and first.ttft_ms is not None and first.ttft_ms > T.slower * later:
             slow = None if _warm_before(picture, first) else (first, later)
@@ -119,10 +137,53 @@ def check(picture: Picture) -> Outcome:
     )
 
 
+def _timed(picture: Picture) -> list[OfferedLevel]:
+    """Levels with first-token times of a steady load.
+
+    Where a level has no more requests than streams all of them start at once: its wait is that of the burst.
+    """
+    bursts = {
+        level.origin
+        for level in picture.run.levels
+        if level.requests is not None and level.concurrency and level.requests <= level.concurrency
+    }
+    return [level for level in picture.levels if level.ttft_ms is not None and level.origin not in bursts]
+
+
+def _same_prompts(one: OfferedLevel, other: OfferedLevel) -> bool:
+    """Whether first tokens of two levels wait for prompts of one length; unknown lengths are taken for one."""
+    if one.input_tokens is None or other.input_tokens is None:
+        return True
+    return abs(one.input_tokens - other.input_tokens) <= SAME_LENGTH * max(
+        one.input_tokens, other.input_tokens
+    )
+
+
 def _same_load(first: LoadLevel, later: LoadLevel) -> bool:
     """True when nothing that the table states tells two levels apart."""
-    told = ("concurrency", "input_tokens", "output_tokens", "arm", "request_rate_s", "running")
-    return all(getattr(first, name) == getattr(later, name) for name in told)
+    told = ("concurrency", "arm", "request_rate_s", "running", "workload", "served_with", "model", "backend")
+    if any(getattr(first, name) != getattr(later, name) for name in told):
+        return False
+    if not all(_alike(getattr(first, name), getattr(later, name), SAME_LENGTH) for name in LENGTHS):
+        return False
+    if first.concurrency is not None and first.concurrency <= 1:
+        return True  # one stream opens with no burst
+    timed = None not in (first.duration_s, later.duration_s) and _alike(
+        first.duration_s, later.duration_s, SAME_TIME
+    )
+    return timed or _alike(_per_stream(first), _per_stream(later), SAME_SHARE)
+
+
+def _per_stream(level: LoadLevel) -> float | None:
+    """Requests that each stream sends: the first is of the opening burst, so few of them make another load."""
+    return level.requests / level.concurrency if level.requests and level.concurrency else None
+
+
+def _alike(one: float | None, other: float | None, tolerance: float) -> bool:
+    """Equal within a share; known on one side alone is not alike."""
+    if one is None or other is None:
+        return one is other
+    return abs(one - other) <= tolerance * max(abs(one), abs(other))
 
 
 def _warm_before(picture: Picture, slow: OfferedLevel) -> bool:
@@ -146,11 +207,20 @@ def _read(picture: Picture) -> list[LoadLevel]:
         return []  # rows of a comparison differ by more than time
     return [
         level
-        for level in picture.run.levels
+        for level in _in_time(picture.run.levels)
         if level.concurrency is not None
         and level.tok_s
         and (level.requests is None or level.requests >= T.turned_over * level.concurrency)
     ]
+
+
+def _in_time(levels: Sequence[LoadLevel]) -> list[LoadLevel]:
+    """By the time that all of them tell, else as written."""
+    for name in ("start_s", "wrote_s"):
+        times = [getattr(level, name) for level in levels]
+        if all(time is not None for time in times):
+            return sorted(levels, key=lambda level: getattr(level, name))
+    return list(levels)
 
 
 def _late_first_token(picture: Picture) -> Fired | None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 
@@ -54,3 +55,22 @@ def mean(values: Iterable[float]) -> float | None:
 def ratio(part: float | None, whole_: float | None) -> float | None:
     """Part / whole where both are known and the whole is not zero."""
     return None if part is None or not whole_ else part / whole_
+
+
+def word(document: Any, *names: str) -> str | None:
+    """The first text among the names, cut to a reasonable length."""
+    if not isinstance(document, Mapping):
+        return None
+    return next(
+        (value[:200] for name in names if isinstance(value := document.get(name), str) and value), None
+    )
+
+
+def local_time(stamp: object) -> float | None:
+    """`20260611-040937`, as both bench clients write local time, in seconds as if it were UTC."""
+    if not isinstance(stamp, str):
+        return None
+    try:
+        return datetime.strptime(stamp, "%Y%m%d-%H%M%S").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None

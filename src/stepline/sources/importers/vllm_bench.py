@@ -13,9 +13,29 @@ import msgspec
 
 from stepline.evidence.load import LoadLevel
 from stepline.evidence.origin import Origin
-from stepline.sources.importers.values import mean, number, positive, ratio, whole
+from stepline.sources.importers.values import local_time, mean, number, positive, ratio, whole, word
 
 TOOL = "vllm bench serve"
+SERVED_WITH = (
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "data_parallel_size",
+    "gpu_memory_utilization",
+    "max_model_len",
+    "enforce_eager",
+    "kv_cache_dtype",
+    "block_size",
+    "enable_prefix_caching",
+    "enable_chunked_prefill",
+    "async_scheduling",
+    "quantization",
+    "dtype",
+    "attention_backend",
+)
+"""Arguments of the server that `vllm bench sweep serve` varies and writes into each result
+(`vllm/benchmarks/sweep/serve.py`: `run_data` holds both sides' parameters)."""
 
 
 def recognises(document: object) -> bool:
@@ -58,7 +78,25 @@ def bench_level(document: Mapping[str, Any], origin: Origin, tool: str) -> LoadL
         decoding=tok_s * tpot / 1000 if tok_s and tpot else None,
         client_queue_ms=positive(document, "mean_client_queue_time_ms"),
         accept_length=positive(document, "spec_decode_acceptance_length", "accept_length"),
+        start_s=positive(document, "benchmark_start_time_unix"),
+        end_s=positive(document, "benchmark_end_time_unix"),
+        model=word(document, "model_id", "model"),
+        backend=word(document, "backend", "endpoint_type"),
+        workload=word(document, "dataset_name"),
+        url=word(document, "base_url"),
+        wrote_s=local_time(document.get("date")),
+        served_with=_served_with(document),
     )
+
+
+def _served_with(document: Mapping[str, Any]) -> str | None:
+    """The settings of the server that a sweep writes beside its result, under vLLM's own argument names."""
+    told = [
+        f"{name}={document[name]}"
+        for name in SERVED_WITH
+        if isinstance(document.get(name), str | int | float) and name in document
+    ]
+    return ", ".join(told) or None
 
 
 def with_request_times(level: LoadLevel, document: Mapping[str, Any]) -> LoadLevel:

@@ -8,7 +8,7 @@ from stepline.evidence.run import Run
 from stepline.sources.client_file import METRICS_FILE
 from stepline.sources.http import Unreachable
 from stepline.sources.live.session import Session
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 
 class Traffic(NamedTuple):

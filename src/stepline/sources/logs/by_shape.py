@@ -33,6 +33,7 @@ class ByShape:
         marks = [*HINTS, *(mark for reader in readers for mark in reader.MARKS)]
         self._shapes = Shapes([reader.TEMPLATES for reader in readers], marks)
         self._thinners: list[Thinner] = []
+        self._summed = 0
         self._thin_when_long()
 
     @property
@@ -58,11 +59,21 @@ class ByShape:
         self._thin_when_long()
         return len(piece.starts)
 
+    def begin(self, number: int, line: str) -> None:
+        """Take a line that may begin a start: no sum crosses it, and a new start has its records one by one again."""
+        starts = [len(book.earlier) for book in self._books]
+        for thinner in self._thinners:
+            thinner.end_stretch()
+        self._feed(number, line)
+        if starts != [len(book.earlier) for book in self._books]:
+            self._summed += sum(thinner.lines for thinner in self._thinners)
+            self._thinners = []
+
     def finish(self) -> int:
         """How many lines are kept as sums."""
         for thinner in self._thinners:
             thinner.end_stretch()
-        return sum(thinner.lines for thinner in self._thinners)
+        return self._summed + sum(thinner.lines for thinner in self._thinners)
 
     def _take(self, number: int, piece: Piece, single: list[Rows]) -> None:
         """Records and lines to be looked at, in the order of the log."""

@@ -55,6 +55,29 @@ def _read_some(stream: IO[bytes]) -> bytes:
     return stream.read(READ_BYTES)
 
 
+def cut_before(chunk: bytes, marks: tuple[bytes, ...]) -> Iterator[tuple[bytes, bool]]:
+    """Whole lines in pieces, each line with one of the marks a piece of its own; true for those."""
+    begin = 0
+    places = sorted({found for mark in marks for found in _places(chunk, mark)})
+    for place in places:
+        start = chunk.rfind(b"\n", 0, place) + 1
+        if start < begin:
+            continue  # two marks in one line
+        if start > begin:
+            yield chunk[begin:start], False
+        begin = chunk.find(b"\n", place) + 1 or len(chunk)
+        yield chunk[start:begin], True
+    if begin < len(chunk):
+        yield chunk[begin:], False
+
+
+def _places(chunk: bytes, mark: bytes) -> Iterator[int]:
+    place = chunk.find(mark)
+    while place >= 0:
+        yield place
+        place = chunk.find(mark, place + len(mark))
+
+
 def without_colours(text: bytes) -> bytes:
     """The text without terminal escape sequences."""
     return _ANSI.sub(b"", text) if b"\x1b" in text else text

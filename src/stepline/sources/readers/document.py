@@ -1,6 +1,7 @@
 """JSON documents: `/server_info`, a model's config.json, tables of rows. Each is told by its content."""
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,12 +11,16 @@ from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import EvidenceFile, Run
 from stepline.sources.engines import ENGINES
 from stepline.sources.importers.registry import import_results
+from stepline.sources.importers.values import word
 from stepline.sources.logs.lines import unwrapped
 from stepline.sources.peek import Peek
 from stepline.sources.readers import prometheus_json, table
 
 MAX_BYTES = 256 << 20
 DOCUMENTS = tuple(reader for engine in ENGINES for reader in engine.documents)
+WORKLOADS = ("dataset_name", "dataset", "dataset_path", "workload", "schedule", "scenario", "input_file")
+"""Names under which bench clients keep what they sent: vLLM and SGLang `dataset_name`, AIPerf `input_file`, LLMPerf
+`dataset`, replay clients `schedule`."""
 _OPENS = re.compile(rb"\s*(?:\{|\[\s*[\[{\]])")
 """A bracket alone is no JSON: most log lines open with their time in one."""
 
@@ -28,8 +33,8 @@ def recognises(peek: Peek) -> bool:
     return unwrapped(first_line) == first_line
 
 
-def read_document(peek: Peek) -> Run:
-    """Read one JSON document.
+def read_document(peek: Peek) -> Run | tuple[Run, ...]:
+    """Read one JSON document; results of several servers are a run each.
 
     Raises:
         UnreadableEvidence: when it is truncated or damaged, or its content is of no known kind.
@@ -52,10 +57,21 @@ def read_document(peek: Peek) -> Run:
         return imported
     rows = table.rows_of(document)
     if rows is not None:
-        return table.read_rows(rows, peek.name)
+        return _with_workloads(table.read_rows(rows, peek.name), rows)
     raise UnreadableEvidence(
         f"{peek.name}: JSON of no known kind; expected server info, a model config or table rows"
     )
+
+
+def _with_workloads(run: Run, rows: Sequence[Mapping[str, Any]]) -> Run:
+    """The levels of rows with the workload that each row names; one that is named otherwise stays without."""
+    if len(run.levels) != len(rows):
+        return run
+    levels = tuple(
+        msgspec.structs.replace(level, workload=level.workload or word(row, *WORKLOADS))
+        for level, row in zip(run.levels, rows, strict=True)
+    )
+    return msgspec.structs.replace(run, levels=levels)
 
 
 def decode(peek: Peek) -> Any:

@@ -8,6 +8,7 @@ from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import EvidenceFile, ReadingDoubt, Run
 from stepline.evidence.server import ServerFacts
+from stepline.evidence.start import Start
 from stepline.sources import scrape_time
 from stepline.sources.engine import Sample
 from stepline.sources.engines import ENGINES
@@ -38,6 +39,7 @@ def read_prometheus(peek: Peek) -> Run:
     records: list[EngineMetrics] = []
     gpus: list[GpuSample] = []
     gpu: Sourced[str] | None = None
+    start: Start | None = None
     count = 0
     for first_line, block in scrapes(text):
         samples, stamp = _samples(block, first_line, damaged)
@@ -46,6 +48,7 @@ def read_prometheus(peek: Peek) -> Run:
         origin = Origin(peek.name, first_line if first_line > 1 else None)
         records += engine_metrics(samples, origin, when)
         gpus += dcgm.gpu_samples(samples, origin, when)
+        start = start or _start_of(samples, origin)
         if gpu is None and (name := dcgm.gpu_name(samples)) is not None:
             gpu = Sourced(name, origin)
     records.sort(key=lambda record: record.time_s or 0.0)
@@ -58,6 +61,7 @@ def read_prometheus(peek: Peek) -> Run:
     return Run(
         files=(file,),
         server=ServerFacts(gpu=gpu),
+        start=start,
         metrics=tuple(records),
         gpu_samples=tuple(sorted(gpus, key=lambda sample: sample.time_s or 0.0)),
         doubts=doubts,
@@ -71,6 +75,14 @@ def engine_metrics(samples: Sequence[Sample], origin: Origin, time_s: float | No
         for metrics in METRICS
         if any(name.startswith(metrics.prefix) for name, _, _ in samples)
     ]
+
+
+def _start_of(samples: list[Sample], origin: Origin) -> Start | None:
+    """Which process answered, and what it serves."""
+    began = next((value for name, _, value in samples if name == "process_start_time_seconds"), None)
+    labels = [labels["model_name"] for _, labels, _ in samples if labels.get("model_name")]
+    names = tuple(dict.fromkeys(labels))
+    return Start(origin=origin, names=names, process_start_s=began) if began or names else None
 
 
 def scrapes(text: str) -> Iterator[tuple[int, list[str]]]:

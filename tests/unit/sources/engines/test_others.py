@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stepline.evidence.run import Run
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 
 def run_of(folder: Path, text: str, name: str = "server.log") -> Run:

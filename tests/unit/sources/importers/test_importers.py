@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stepline.evidence.load import LoadLevel
 from stepline.sources.importers.registry import import_results
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 # Eight slots under 32 streams: each request waits 1.2 s, then makes 101 tokens at 10 ms each.
 ROWS = 64
@@ -239,7 +239,7 @@ DOCUMENTS: dict[str, Any] = {
 
 
 def level_of(document: Any) -> LoadLevel:
-    run = import_results(document, "result.json")
+    (run,) = import_results(document, "result.json") or ()
     assert run is not None
     assert len(run.levels) == 1
     return run.levels[0]
@@ -285,7 +285,7 @@ def test_the_openai_route_of_sglangs_client_has_chunk_gaps() -> None:
 
 
 def test_what_sglangs_client_saved_of_the_server() -> None:
-    run = import_results([SGLANG, SGLANG], "result.jsonl")
+    (run,) = import_results([SGLANG, SGLANG], "result.jsonl")
     assert run is not None
     assert len(run.levels) == 2
     assert run.server.max_running is not None
@@ -304,7 +304,7 @@ def test_a_fixed_batch_is_a_step() -> None:
         "steady_state_output_throughput": 800.0,
         "acc_length": -1,
     }
-    run = import_results([row], "result.jsonl")
+    (run,) = import_results([row], "result.jsonl")
     assert run is not None
     step = run.step_rows[0]
     assert (step.running, step.tok_s, step.context_tokens) == (16, 800, 1074)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 LABELS = 'gpu="{gpu}",UUID="GPU-{gpu}",device="nvidia{gpu}",modelName="NVIDIA H200",Hostname="node"{more}'
 

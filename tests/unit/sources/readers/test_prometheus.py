@@ -7,7 +7,7 @@ import pytest
 from stepline.evidence.metrics import EngineMetrics, growth
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 
 def run_of(folder: Path, text: str, name: str = "metrics.txt") -> Run:

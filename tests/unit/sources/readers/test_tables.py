@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stepline.errors import UnreadableEvidence
 from stepline.evidence.run import Run
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 from stepline.sources.readers.table import read_rows
 
 

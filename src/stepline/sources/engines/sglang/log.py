@@ -58,6 +58,10 @@ class SglangLog:
         *(mark for mark, _ in READERS),
     )
     """A line without any of these, and that is no remark, tells nothing."""
+    STARTS: ClassVar[tuple[str, ...]] = (
+        *("server_args=", "Load weight end", "KV Cache is allocated", "max_total_num_tokens="),
+        EVENTS[0][0],
+    )
     TEMPLATES: ClassVar[Templates | None] = templates
 
     def __init__(self, file: str) -> None:
@@ -146,7 +150,7 @@ class SglangLog:
                 break
         if "server_args=" in line:
             if settings := parse_server_args(line):
-                self.book.begin(number)
+                self.book.begin(number, settings)
                 self.book.configure(facts_from_settings(settings, self.book.file, number))
             return
         if facts := settled(line):

@@ -8,6 +8,7 @@ import msgspec
 from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import Run
+from stepline.sources.arguments import start_of
 from stepline.sources.engines.sglang.settings import GIB, facts_from_settings
 
 
@@ -51,7 +52,10 @@ def read_server_info(document: Mapping[str, Any], file: str) -> Run:
     times = _step_times(state.get("step_time_dict"))
     if times:
         changes["step_time_ms"] = Sourced(times, at("step_time_dict"))
-    return Run(server=msgspec.structs.replace(facts, **changes), metrics=_accept_length(state, at))
+    start = start_of(document, Origin(file))
+    return Run(
+        server=msgspec.structs.replace(facts, **changes), start=start, metrics=_accept_length(state, at)
+    )
 
 
 def _step_times(recorded: object) -> dict[int, float]:

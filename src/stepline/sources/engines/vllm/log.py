@@ -19,6 +19,7 @@ _RECOGNISE = re.compile(
     rb"|KV cache size: [\d,]+ tokens|Unpadded Tokens \| Padded Tokens|SpecDecoding metrics:"
 )
 _PREEMPTED = re.compile(r"Sequence group \S+ is preempted by")
+_PROCESS = re.compile(r"\(APIServer pid=(\d{1,10})\)")
 _HTTP_5XX = re.compile(r'"POST [^"]*" 5\d\d\b')
 
 EVENTS: tuple[tuple[str, EventKind], ...] = (
@@ -53,6 +54,13 @@ class VllmLog:
         *(mark for mark, _, _ in RULES),
     )
     """A line without any of these, and that is no remark, tells nothing."""
+    STARTS: ClassVar[tuple[str, ...]] = (
+        "vLLM API server version",
+        "non-default args",
+        "args: Namespace",
+        *("Model loading took", "model weights took", "Available KV cache memory", "KV cache size:"),
+        EVENTS[0][0],
+    )
     TEMPLATES: ClassVar[Templates | None] = templates
 
     def __init__(self, file: str) -> None:
@@ -110,9 +118,12 @@ class VllmLog:
                 self._event("disconnect", line, number)
             return
         if "LLM engine (v" in line and (settings := parse_dump(line)):
+            self.book.begin(number)
             self.book.configure(facts_from_settings(settings, self.book.file, number))
             return
         if "args: " in line and (arguments := parse_arguments(line)):
+            self.book.begin(number, arguments)
+            self.book.process = process[1] if (process := _PROCESS.search(line)) else None
             self.book.ask(facts_from_settings(arguments, self.book.file, number))
             return
         if "vLLM API server version" in line:

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
+from stepline.sources.arguments import start_of
 from stepline.sources.engines.vllm.settings import facts_from_settings
 from stepline.sources.pyrepr import parse_keywords
 
@@ -17,4 +19,5 @@ def read_server_info(document: Mapping[str, Any], file: str) -> Run:
     """Settings as the engine resolved them."""
     config = document["vllm_config"]
     settings = parse_keywords(config) if isinstance(config, str) else config
-    return Run(server=facts_from_settings(settings if isinstance(settings, Mapping) else {}, file))
+    known = settings if isinstance(settings, Mapping) else {}
+    return Run(server=facts_from_settings(known, file), start=start_of(known, Origin(file)))

@@ -156,18 +156,25 @@ def test_settings_in_both_spellings(dump: str) -> None:
 
 
 def test_no_secret_reaches_a_record() -> None:
-    run = read(
-        f"[2025-11-29 16:31:54] server_args={AS_CALL}",
-        f"[2025-11-29 16:31:54] server_args={AS_DICT}",
-        "falling back: launch_command=python -m sglang.launch_server --api-key topsecretkey --admin-api-key=othersecret",
-        "WARNING slow tokenizer, Authorization: Bearer topsecretkey, HF_TOKEN=hf_abcdefghijklmnop",
-        'CUDA out of memory {"api_key": "topsecretkey", "admin_api_key": "othersecret"}',
-        "Profiling starts at https://user:topsecretkey@host/ " + "x" * 340 + " hf_abcdefghijklmnop",
-        "[2025-11-29 16:31:54] server_args=ServerArgs(model_path='https://u:topsecretkey@h/m', tp_size=1)",
-    )
-    kept = msgspec.json.encode(run).decode()
-    assert len(run.notices) == 2
-    assert len(run.events) == 2
+    log = SglangLog("server.log")
+    for number, line in enumerate(
+        (
+            f"[2025-11-29 16:31:54] server_args={AS_CALL}",
+            f"[2025-11-29 16:31:54] server_args={AS_DICT}",
+            "falling back: launch_command=python -m sglang.launch_server --api-key topsecretkey --admin-api-key=othersecret",
+            "WARNING slow tokenizer, Authorization: Bearer topsecretkey, HF_TOKEN=hf_abcdefghijklmnop",
+            'CUDA out of memory {"api_key": "topsecretkey", "admin_api_key": "othersecret"}',
+            "Profiling starts at https://user:topsecretkey@host/ " + "x" * 340 + " hf_abcdefghijklmnop",
+            "[2025-11-29 16:31:54] server_args=ServerArgs(model_path='https://u:topsecretkey@h/m', tp_size=1)",
+        ),
+        start=1,
+    ):
+        log.feed(number, line)
+    run = log.finish()
+    served = log.book.earlier[-1]
+    kept = msgspec.json.encode((run, log.book.earlier)).decode()
+    assert len(served.notices) == 2
+    assert len(served.events) == 2
     for secret in ("topsecretkey", "othersecret", "hf_abc"):
         assert secret not in kept
 
@@ -199,14 +206,17 @@ def test_a_request_that_went_well_is_no_event() -> None:
     assert read('[2025-11-29 16:31:54] INFO:     10.0.0.1:1 - "POST /generate HTTP/1.1" 200 OK').events == ()
 
 
-def test_a_second_start_in_one_log_is_a_doubt_and_its_settings_count() -> None:
+def test_a_second_start_in_one_log_is_another_run() -> None:
     first = "server_args=ServerArgs(model_path='a', tp_size=1, max_running_requests=8)"
     second = "server_args=ServerArgs(model_path='a', tp_size=2, max_running_requests=None)"
     run = read(first, "max_total_num_tokens=5, max_running_requests=8, context_len=7", second)
     assert run.server.tp is not None
     assert run.server.tp.value == 2
     assert run.server.max_running is None
-    assert [doubt.topic for doubt in run.doubts] == ["restart"]
+    assert run.doubts == ()
+    assert run.start is not None
+    assert run.start.origin is not None
+    assert run.start.origin.line == 3
 
 
 literals = st.recursive(

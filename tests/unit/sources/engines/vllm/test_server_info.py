@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 NESTED = {
     "model_config": {

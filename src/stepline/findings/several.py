@@ -1,0 +1,318 @@
+"""Runs side by side: each diagnosed by itself, the one that matters chosen, and what two of them say together."""
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from stepline import units
+from stepline.errors import SteplineError, UsageError
+from stepline.evidence.evidence import Evidence
+from stepline.facts.levers import find_lever
+from stepline.findings import diagnosis as view
+from stepline.findings.compare import compare_sides
+from stepline.findings.comparison import ComparedLine, Comparison
+from stepline.findings.diagnose import diagnose
+from stepline.findings.log_rates import COVERS, log_rates
+from stepline.findings.registry import RULES
+from stepline.findings.settings_apart import Difference, differences
+from stepline.findings.sides import Side, started
+from stepline.model.measure.levers import T as LEVERS
+from stepline.model.measure.thresholds import T as SHARED
+from stepline.model.picture.picture import Picture
+from stepline.version import __version__
+
+TWICE = 2.0
+NOT_RECORDED = Difference(setting="something that was not recorded", names=(), before=None, after=None)
+"""Runs whose evidence shows no difference, and whose speeds differ."""
+MOST_PAIRS = 400
+"""Pairs of configurations that are compared: those of 28 configurations."""
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """A run with its picture and its own diagnosis."""
+
+    picture: Picture
+    diagnosis: view.RunDiagnosis
+
+    @property
+    def id(self) -> str:
+        """The run's."""
+        return self.diagnosis.id
+
+
+class _Arm(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs that differ in nothing and share a load."""
+
+    runs: tuple[Told, ...]
+
+    @property
+    def side(self) -> Side:
+        """As comparisons take it."""
+        chief = next((run for run in self.runs if run.picture.traced is not None), self.runs[0])
+        return Side(
+            pictures=tuple(run.picture for run in self.runs), chief=chief.picture, diagnosis=chief.diagnosis
+        )
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Of its runs."""
+        return tuple(run.id for run in self.runs)
+
+
+def diagnose_runs(
+    pictures: Sequence[Picture], evidence: Evidence, chosen: str | None = None
+) -> view.Diagnosis:
+    """The diagnosis of each run by itself, and what runs say together.
+
+    Raises:
+        UsageError: `chosen` is no run's id, or nothing that was read belongs to any run.
+    """
+    if not pictures:
+        raise UsageError(
+            evidence.ungrouped[0].reason if evidence.ungrouped else "nothing was read of any run"
+        )
+    runs = [Told(picture=picture, diagnosis=diagnose(picture)) for picture in pictures]
+    picked, because = _choose(runs, chosen)
+    arms = _arms([run for run in runs if run.picture.levels or run.picture.step is not None])
+    comparisons, apart = _compare(arms)
+    return view.Diagnosis(
+        runs=tuple(run.diagnosis for run in runs),
+        chosen_run=picked.id,
+        chosen_because=because,
+        comparisons=tuple(comparisons),
+        not_comparable=tuple(apart),
+        repeats=tuple(view.Repeated(runs=arm.ids) for arm in arms if len(arm.runs) > 1),
+        provenance=view.ReadTogether(
+            stepline=__version__,
+            shared=evidence.shared,
+            ungrouped=tuple(
+                view.UngroupedView(path=one.path, reason=one.reason) for one in evidence.ungrouped
+            ),
+            passed_over=tuple(file.note or file.path for file in evidence.passed),
+        ),
+    )
+
+
+def diagnosis_of(picture: Picture, found: view.RunDiagnosis) -> view.Diagnosis:
+    """The diagnosis of evidence that holds one run."""
+    return view.Diagnosis(
+        runs=(found,),
+        chosen_run=found.id,
+        chosen_because="the only run",
+        comparisons=(),
+        not_comparable=(),
+        repeats=(),
+        provenance=view.ReadTogether(
+            stepline=__version__,
+            shared=(),
+            ungrouped=(),
+            passed_over=tuple(file.note or file.path for file in picture.run.files if not file.kind),
+        ),
+    )
+
+
+def _choose(runs: Sequence[Told], wanted: str | None) -> tuple[Told, str]:
+    """The heaviest load, then the latest; a run without a load only where none has one."""
+    if wanted is not None:
+        picked = next((run for run in runs if run.id == wanted), None)
+        if picked is None:
+            raise UsageError(
+                f"--run {wanted}: no such run; there are {', '.join(run.id for run in runs[:12])}"
+            )
+        return picked, "asked for"
+    if len(runs) == 1:
+        return runs[0], "the only run"
+    loads = [_load(run) for run in runs]
+    heaviest = max(loads)
+    tied = [run for run, load in zip(runs, loads, strict=True) if load == heaviest]
+    offered = f"{heaviest:g} requests at once" if heaviest > 0 else "no load"
+    times = [started(run.picture) for run in tied]
+    if len(tied) == 1:
+        return tied[0], f"the heaviest load ({offered})"
+    if all(time is not None for time in times):
+        at = max(range(len(tied)), key=lambda index: times[index] or 0.0)
+        return tied[at], f"the latest of {len(tied)} runs under the heaviest load ({offered})"
+    return tied[-1], f"the last read of {len(tied)} runs under the heaviest load ({offered})"
+
+
+def _load(run: Told) -> float:
+    load = run.picture.load
+    if load is None:
+        return 0.0
+    return load.concurrency or load.running + (load.queued or 0.0)
+
+
+def _arms(runs: Sequence[Told]) -> list[_Arm]:
+    """Runs that differ in nothing that the evidence shows and share a load are repeats."""
+    arms: list[_Arm] = []
+    for run in runs:
+        at = next((at for at, arm in enumerate(arms) if _repeats(arm.runs[0], run)), None)
+        if at is None:
+            arms.append(_Arm(runs=(run,)))
+        else:
+            arms[at] = _Arm(runs=(*arms[at].runs, run))
+    return arms
+
+
+def _repeats(one: Told, other: Told) -> bool:
+    if _differences(one, other) or (one.picture.target.model or "") != (other.picture.target.model or ""):
+        return False
+    told = bool(one.diagnosis.target.knobs) or bool(one.diagnosis.target.model)
+    result = _result(_Arm(runs=(one,)), _Arm(runs=(other,)))[0] if told else None
+    return result is not None and result.verdict in ("same", "inconclusive")
+
+
+def _differences(one: Told, other: Told) -> tuple[Difference, ...]:
+    return differences(one.picture, other.picture, (one.diagnosis.target, other.diagnosis.target))
+
+
+def _compare(arms: Sequence[_Arm]) -> tuple[list[view.RunsCompared], list[view.NotComparable]]:
+    """Every pair that differs in one thing and shares a load; for arms in none, the nearest other and why not."""
+    found: list[view.RunsCompared] = []
+    compared: set[int] = set()
+    nearest: dict[int, tuple[int, view.NotComparable]] = {}
+    pairs = [(a, b) for a in range(len(arms)) for b in range(a + 1, len(arms))][:MOST_PAIRS]
+    for first, second in pairs:
+        apart = _differences(arms[first].runs[0], arms[second].runs[0])
+        before, after, apart = _in_order(arms[first], arms[second], apart)
+        one = apart[0] if apart else NOT_RECORDED
+        result, why = _result(before, after) if len(apart) < 2 else (None, _several(apart))
+        told = None if result is None else _compared(before, after, one, result)
+        if told is None and len(apart) == 1:
+            told = _by_log(before, after, one)
+        if told is not None:
+            found.append(told)
+            compared |= {first, second}
+            continue
+        reason = view.NotComparable(
+            runs=(before.ids[0], after.ids[0]), differs=tuple(one.text for one in apart), reason=why
+        )
+        for at in (first, second):
+            if at not in nearest or len(apart) < nearest[at][0]:
+                nearest[at] = (len(apart), reason)
+    left = [nearest[at][1] for at in range(len(arms)) if at not in compared and at in nearest]
+    return found, list(dict.fromkeys(left))
+
+
+def _several(apart: Sequence[Difference]) -> str:
+    if not apart:
+        return "nothing that the evidence shows differs in their servers"
+    return f"they differ in {len(apart)} settings"
+
+
+def _in_order(
+    one: _Arm, other: _Arm, apart: tuple[Difference, ...]
+) -> tuple[_Arm, _Arm, tuple[Difference, ...]]:
+    """The smaller number before the larger one; else in order of time, else as read."""
+    turned = False
+    numbers = [_number(apart[0].before), _number(apart[0].after)] if len(apart) == 1 else [None, None]
+    times = [started(arm.runs[0].picture) for arm in (one, other)]
+    if numbers[0] is not None and numbers[1] is not None:
+        turned = numbers[0] > numbers[1]
+    elif times[0] is not None and times[1] is not None:
+        turned = times[0] > times[1]
+    if not turned:
+        return one, other, apart
+    swapped = tuple(msgspec.structs.replace(each, before=each.after, after=each.before) for each in apart)
+    return other, one, swapped
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
+
+
+def _result(before: _Arm, after: _Arm) -> tuple[Comparison | None, str]:
+    try:
+        return compare_sides(before.side, after.side), ""
+    except SteplineError as error:
+        return None, str(error).removeprefix("not comparable: ")
+
+
+def _compared(before: _Arm, after: _Arm, apart: Difference, result: Comparison) -> view.RunsCompared:
+    rates = [line for line in result.lines if line.measure == "rate"] or list(result.lines)
+    levels = tuple(_effect(line) for line in sorted(rates, key=lambda line: line.level))
+    return _experiment((before, after), apart, levels, result.covers, {*result.gone, *result.appeared})
+
+
+def _by_log(before: _Arm, after: _Arm, apart: Difference) -> view.RunsCompared | None:
+    """By the rates that both logs print, where neither steps nor a client's rates were measured on both sides."""
+    levels = log_rates(before.side.pictures, after.side.pictures, LEVERS.no_change)
+    if not levels or before.runs[0].picture.target.engine != after.runs[0].picture.target.engine:
+        return None
+    found = [{finding.code for finding in arm.runs[0].diagnosis.findings} for arm in (before, after)]
+    return _experiment((before, after), apart, levels, COVERS, found[0] ^ found[1])
+
+
+def _experiment(
+    sides: tuple[_Arm, _Arm],
+    apart: Difference,
+    levels: tuple[view.Compared, ...],
+    covers: str,
+    changed: set[str],
+) -> view.RunsCompared:
+    before, after = sides
+    high = levels[-1]
+    unit = "tok/s" if high.measure == "rate" else "ms a token"
+    return view.RunsCompared(
+        runs=(*before.ids, *after.ids),
+        before=before.ids,
+        after=after.ids,
+        setting=apart.setting,
+        value_before=apart.before,
+        value_after=apart.after,
+        effect=high,
+        levels=levels,
+        covers=covers,
+        answers=_answers(apart, high, changed),
+        sentence=(
+            f"{apart.text} at {high.at}: {_change(high.speedup)} "
+            f"({units.count(high.before)} to {units.count(high.after)} {unit}; 95 % "
+            f"{_change(high.interval.low)} to {_change(high.interval.high)})"
+        ),
+    )
+
+
+def _change(speedup: float) -> str:
+    """A loss and a gain below twice as a percentage, a larger gain as times."""
+    return units.times(speedup) if speedup >= TWICE else f"{100 * (speedup - 1):+.1f} %"
+
+
+def _effect(line: ComparedLine) -> view.Compared:
+    return view.Compared(
+        at=line.at,
+        measure=line.measure,
+        instrument=line.instrument,
+        before=line.before,
+        after=line.after,
+        unit=line.unit,
+        speedup=line.speedup,
+        interval=line.interval,
+        verdict=line.verdict,
+    )
+
+
+def _answers(apart: Difference, high: view.Compared, changed: set[str]) -> tuple[view.Answered, ...]:
+    """The causes that the one setting acts on: ruled out where it changed nothing, confirmed where it gained."""
+    levers = [lever for name in apart.names if (lever := find_lever(name)) is not None]
+    removed = dict.fromkeys(code for lever in levers for code in lever.causes)
+    brought = dict.fromkeys(code for lever in levers for code in lever.caused)
+    by = f"{apart.text}: {_change(high.speedup)} at {high.at}"
+    if high.verdict == "same":
+        return tuple(_answered(code, "ruled out", by) for code in removed)
+    moved = high.verdict in ("better", "worse") and abs(math.log(high.speedup)) >= math.log(1 + SHARED.worth)
+    sure = [code for code in removed if len(removed) == 1 or code in changed]
+    slower_with = "better" if apart.after is None else "worse"
+    if high.verdict == slower_with and len(brought) == 1:
+        sure = list(brought)
+    return tuple(_answered(code, "confirmed", by) for code in sure) if moved else ()
+
+
+def _answered(code: str, says: str, by: str) -> view.Answered:
+    name = next((rule.codename for rule in RULES if rule.code == code), code)
+    return view.Answered(
+        code=code, name=name, says="confirmed" if says == "confirmed" else "ruled out", by=by
+    )
