@@ -33,6 +33,7 @@ FileKind = Literal[
     "profiler trace",
     "micro-benchmark",
     "environment",
+    "launch command",
 ]
 """What a file was taken for; a saved run says it in these words."""
 

@@ -14,7 +14,7 @@ from stepline.sources import client_file
 from stepline.sources.importers.registry import PER_REQUEST
 from stepline.sources.logs import rotation
 from stepline.sources.peek import Peek, peek
-from stepline.sources.readers import document, environment, log, prometheus, table
+from stepline.sources.readers import document, environment, log, prometheus, table, text
 from stepline.sources.runs.group import group
 
 MAX_FILES = 10_000
@@ -158,7 +158,8 @@ def _read_one(path: Path, name: str, on_bytes: Callable[[int], None]) -> Run | t
         raise UnreadableEvidence(f"{name}: the file is empty")
     for reader in READERS:
         if reader.recognises(opening):
-            return reader.read(opening)
+            run = reader.read(opening)
+            return text.with_what_stands_beside(run, opening) if reader.read is log.read_log else run
     if opening.binary:
         raise UnreadableEvidence(f"{name}: a binary file, no evidence that stepline reads")
     if columns := table.columns_of(opening):

@@ -15,7 +15,7 @@ from stepline.sources.quantities.words import Phrase, elsewhere, phrases_of
 
 TIMES = frozenset(
     (
-        *("ttft", "tpot", "itl", "chunk_gap", "e2e", "step", "queue_time", "client_queue"),
+        *("ttft", "tpot", "itl", "chunk_gap", "token_gap", "e2e", "step", "queue_time", "client_queue"),
         *("prefill_time", "decode_time", "duration"),
     )
 )

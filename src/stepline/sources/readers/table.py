@@ -1,6 +1,6 @@
 """Tables that people and tools write, told by what their columns measure: load levels, steps, trials, GPU samples."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,11 +11,14 @@ from stepline.evidence.load import LeverTrial, LoadLevel, StepRow
 from stepline.evidence.merge import merge
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import EvidenceFile, FileKind, Run
+from stepline.sources.commands import commands, read_commands
 from stepline.sources.decoded import text_of
+from stepline.sources.importers.registry import import_results
 from stepline.sources.peek import Peek
 from stepline.sources.quantities.cells import cell, decimal_commas
 from stepline.sources.quantities.quantity import is_unnamed_time, parse
 from stepline.sources.quantities.split import split
+from stepline.sources.readers.indented import parse_indented
 from stepline.sources.readers.tables import gpu
 from stepline.sources.readers.tables.grid import Grid, grids
 from stepline.sources.readers.tables.levels import levels_of, table_of
@@ -24,7 +27,7 @@ from stepline.sources.readers.tables.pairs import blocks, equals
 from stepline.sources.readers.tables.point import units_of
 from stepline.sources.readers.tables.requests import PER_REQUEST, are_requests, level_of_requests
 from stepline.sources.readers.tables.roles import LOADS, Roles, roles_of
-from stepline.sources.readers.tables.trials import trials_of
+from stepline.sources.readers.tables.trials import changes_of, trials_of
 
 Row = Mapping[str, Any]
 MAX_BYTES = 64 << 20
@@ -36,7 +39,13 @@ def recognises(peek: Peek) -> bool:
     if peek.binary and not peek.head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return False
     lines = text_of(peek.head[:HEAD]).splitlines()
-    return bool(next(grids(lines, is_header), None) or next(blocks(lines), None) or next(equals(lines), None))
+    return bool(
+        next(grids(lines, is_header), None)
+        or next(blocks(lines), None)
+        or next(equals(lines), None)
+        or next(commands(lines), None)
+        or parse_indented(lines)
+    )
 
 
 def columns_of(peek: Peek) -> list[str]:
@@ -65,7 +74,10 @@ def read_text(content: str, file: str) -> Run:
         UnreadableEvidence: when none says anything.
     """
     lines = content.splitlines()
-    runs: list[Run] = []
+    document = parse_indented(lines)
+    if document is not None:
+        return _read_document(document, file)
+    runs: list[Run] = [*read_commands(lines, file)]
     failed: UnreadableEvidence | None = None
     taken: set[int] = set()
     for grid in grids(lines, is_header):
@@ -88,15 +100,47 @@ def read_text(content: str, file: str) -> Run:
     return _as_one_file(merge(runs), file)
 
 
+def _read_document(document: Mapping[str, Any], file: str) -> Run:
+    if (imported := import_results(document, file)) is not None:
+        return imported
+    rows = rows_of(document)
+    if rows is None:
+        raise UnreadableEvidence(
+            f"{file}: indented names and values, none of which is a quantity stepline uses"
+        )
+    return read_rows(rows, file)
+
+
+def read_results_beside(content: str, file: str) -> Run | None:
+    """Printed blocks and Markdown tables in a text that something else reads too, such as a log; None without any."""
+    lines = content.splitlines()
+    runs: list[Run] = []
+    for grid in grids(lines, lambda names: is_header(names) and not any(":" in name for name in names)):
+        if grid.layout == "bars":
+            runs += _if_readable(lambda grid=grid: _read_grid(grid, file))  # type: ignore[misc]
+    if found := list(blocks(lines)):
+        rows, origins = [b.values for b in found], [Origin(file, b.line) for b in found]
+        runs += _if_readable(lambda: _read_rows(rows, origins, file))
+    return _as_one_file(merge(runs), file) if runs else None
+
+
+def _if_readable(read: Callable[[], Run]) -> list[Run]:
+    try:
+        return [read()]
+    except UnreadableEvidence:
+        return []
+
+
 def _as_one_file(run: Run, file: str) -> Run:
     """One line about a file of several tables."""
     if len(run.files) == 1:
         return run
-    most = max(run.files, key=lambda one: one.records)
-    others = dict.fromkeys(one.kind for one in run.files if one.kind not in (None, most.kind))
+    most = max(run.files, key=lambda one: one.records, default=None)
+    first: FileKind = "launch command" if most is None or most.kind is None else most.kind
+    others = dict.fromkeys(one.kind for one in run.files if one.kind not in (None, first))
     whole = EvidenceFile(
         path=file,
-        kind=most.kind,
+        kind=first,
         note=f"and {', '.join(map(str, others))}" if others else None,
         records=sum(one.records for one in run.files),
         damaged=sum(one.damaged for one in run.files),
@@ -186,8 +230,9 @@ def _read_rows(
         return _of_requests(rows, roles, file)
     units = units_of(rows, roles, decimal_comma=decimal_comma)
     table = table_of(rows, origins, roles, units)
-    levels, steps, doubts = levels_of(table)
-    trials = trials_of(table)
+    trials = changes_of(table)
+    levels, steps, doubts = ([], [], []) if trials else levels_of(table)
+    trials = trials or trials_of(table)
     if trials:  # a batch beside them is their load
         levels = [level for level in levels if level.tok_s or level.tpot_ms or not _batch_alone(level)]
     samples = (

@@ -50,12 +50,20 @@ def _grid_at(lines: Sequence[str], at: int, is_header: Callable[[Sequence[str]],
     for bare in dict.fromkeys((text, _COMMENT.sub("", text))):
         for layout, split in _layouts(bare):
             names = tuple(split(bare))
-            if not 2 <= len(names) <= MAX_COLUMNS or not is_header(names):
+            if not 1 <= len(names) <= MAX_COLUMNS or not is_header(names):
+                continue
+            if len(names) == 1 and not _column_of_numbers(lines, at):
                 continue
             grid = _body(lines, at, names, layout, split)
             if grid.rows and (layout != "words" or _numeric(grid)):
                 return grid
     return None
+
+
+def _column_of_numbers(lines: Sequence[str], at: int) -> bool:
+    """True where one number and nothing else stands in each of the lines below: a table of one column."""
+    below = [line.strip() for line in lines[at + 1 : at + 3] if line.strip()]
+    return bool(below) and all(re.fullmatch(r"[-+]?\d+(?:\.\d+)?", line) for line in below)
 
 
 def _numeric(grid: Grid) -> bool:
@@ -73,6 +81,8 @@ def _layouts(line: str) -> Iterator[tuple[str, Split]]:
             yield {"\t": "tab", ";": "semicolon", ",": "comma"}[delimiter], _by(delimiter)
     if _GAP.search(line.strip()):
         yield "aligned", _aligned
+    if not any(sign in line for sign in "|;,\t:") and len(line) < 60:
+        yield "column", lambda text: [text.strip()]
     if " " in line.strip() and re.fullmatch(r"[\w\s/%.()@#-]+", line) and not _DRAWN.match(line[:3]):
         yield "words", str.split
 
@@ -131,9 +141,9 @@ def _cells(text: str, layout: str, split: Split, width: int) -> tuple[str, ...] 
         return None
     while len(cells) > width and not cells[-1]:
         cells = cells[:-1]
-    least = width if layout in ("aligned", "words") else 2
+    least = width if layout in ("aligned", "words", "column") else 2
     if not least <= len(cells) <= width:
         return None
-    if layout in ("aligned", "words") and not any(re.search(r"\d", cell) for cell in cells):
+    if layout in ("aligned", "words", "column") and not any(re.search(r"\d", cell) for cell in cells):
         return None
     return (*cells, *[""] * (width - len(cells)))

@@ -55,7 +55,7 @@ def text(row: Row, name: str) -> str:
 
 
 def table_of(rows: Sequence[Row], origins: Sequence[Origin], roles: Roles, units: Units) -> Table:
-    """A table with the labels that matter: a name of a row does where two rows of one load differ in nothing else."""
+    """A table with the labels that matter: a name of a row does where it tells all rows of one load apart."""
     varying = [name for name in roles.labels if len({text(row, name) for row in rows}) > 1]
     arms = list(varying)
     maybes = [name for name in roles.maybes if len({text(row, name) for row in rows}) > 1]
@@ -66,7 +66,8 @@ def table_of(rows: Sequence[Row], origins: Sequence[Origin], roles: Roles, units
         )
         for row in rows
     ]
-    if len(set(loads)) < len(loads):
+    whole = [(*load, *(text(row, name) for name in maybes)) for load, row in zip(loads, rows, strict=True)]
+    if len(set(loads)) < len(loads) and len(set(whole)) == len(whole):
         arms += maybes
     return Table(rows, origins, roles, units, tuple(arms))
 
@@ -195,7 +196,7 @@ def fields_of(found: Numbers) -> dict[str, Any]:
         "ttft_ms": ms("ttft"),
         "ttft_p50_ms": ms("ttft", "p50"),
         "ttft_p99_ms": ms("ttft", "p99"),
-        "itl_ms": None if chunks else itl,
+        "itl_ms": ms("token_gap") if chunks or itl is None else itl,
         "chunk_gap_ms": itl if chunks else ms("chunk_gap"),
         "e2e_ms": ms("e2e"),
         "client_queue_ms": ms("client_queue"),

@@ -19,7 +19,7 @@ Row = Mapping[str, Any]
 
 MEASURES = frozenset(
     (
-        *("token_rate", "request_rate", "tpot", "ttft", "itl", "chunk_gap", "e2e", "step"),
+        *("token_rate", "request_rate", "tpot", "ttft", "itl", "chunk_gap", "token_gap", "e2e", "step"),
         *("client_queue", "decode_time", "prefill_time", "queue_time"),
     )
 )

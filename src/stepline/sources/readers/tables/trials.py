@@ -7,12 +7,12 @@ from typing import Any
 from stepline.evidence.load import LeverTrial
 from stepline.evidence.origin import Origin
 from stepline.sources.quantities.cells import cell
-from stepline.sources.quantities.quantity import parse
+from stepline.sources.quantities.quantity import Quantity, is_unnamed_time, parse
 from stepline.sources.quantities.words import vocabulary
 from stepline.sources.readers.tables.levels import Table, text
 from stepline.sources.readers.tables.order import arm_key
 from stepline.sources.readers.tables.point import RATES, centre, numbers
-from stepline.sources.readers.tables.roles import BEST, CENTRAL, Column, Row
+from stepline.sources.readers.tables.roles import BEST, CENTRAL, MEASURES, Column, Row, is_change
 
 MAX_LENGTH_RATIO = 1.25
 """Arms whose outputs differ more in length than this did not do the same work."""
@@ -21,8 +21,12 @@ Identity = tuple[tuple[str, str], ...]
 
 def trials_of(table: Table) -> list[LeverTrial]:
     """Every comparison that the table allows, in an order of their own."""
-    found = [*_by_change(table), *_by_row(table), *_by_column(table)]
-    return sorted(found, key=_order)
+    return sorted([*_by_row(table), *_by_column(table)], key=_order)
+
+
+def changes_of(table: Table) -> list[LeverTrial]:
+    """What a list of changes says of each: then its rows are no load levels."""
+    return sorted(_by_change(table), key=_order)
 
 
 def _order(trial: LeverTrial) -> tuple[Any, ...]:
@@ -102,17 +106,12 @@ def _by_column(table: Table) -> Iterator[LeverTrial]:
 def _by_change(table: Table) -> Iterator[LeverTrial]:
     """Rows that name a change, with what was measured before and after it, or by how many percent it changed."""
     names = sorted({name for row in table.rows for name in row})
-    label = next(
-        (name for name in (*table.roles.labels, *table.roles.maybes) if _in_words(table.rows, name)), None
-    )
+    named = [name for name in (*table.roles.labels, *table.roles.maybes) if _in_words(table.rows, name)]
+    label = next(iter(sorted(named, key=lambda name: not is_change(name))), None)
     if label is None:
         return
     plain = {name: parse(name) for name in names}
-    ends = {
-        vocabulary()[(quantity.arm[0],)]["arm"]: name
-        for name, quantity in plain.items()
-        if quantity.what is None and quantity.arm and not quantity.unknown and quantity.refused is None
-    }
+    ends = _ends(plain, told=is_change(label))
     share = [name for name, q in plain.items() if q.unit == "percent" and "difference" in (q.refused or "")]
     for row, origin in zip(table.rows, table.origins, strict=True):
         lever = text(row, label)
@@ -123,7 +122,8 @@ def _by_change(table: Table) -> Iterator[LeverTrial]:
                 for state in ("before", "after")
             )
             before, after = (value.value if value else None for value in (one, other))
-            measure = "ms" if plain[ends["before"]].unit in ("ms", "s", "us") else "tok_s"
+            timed = is_unnamed_time(plain[ends["before"]]) or plain[ends["before"]].is_time
+            measure = "ms" if timed else "tok_s"
         elif len(share) == 1 and (change := cell(row.get(share[0]))) is not None:
             before, after = 100.0, 100.0 + change.value
         if not lever or not before or not after or after <= 0:
@@ -138,6 +138,16 @@ def _by_change(table: Table) -> Iterator[LeverTrial]:
             after=after,
             measure="ms" if measure == "ms" else "tok_s",
         )
+
+
+def _ends(plain: Mapping[str, Quantity], *, told: bool) -> dict[str, str]:
+    """The columns before and after; under the name of a quantity only where changes are listed."""
+    found: dict[str, str] = {}
+    for name, quantity in plain.items():
+        measured = quantity.what is None or (told and quantity.what in MEASURES)
+        if measured and len(quantity.arm) == 1 and not quantity.unknown and quantity.refused is None:
+            found.setdefault(vocabulary()[(quantity.arm[0],)]["arm"], name)
+    return found
 
 
 def _in_words(rows: Sequence[Row], name: str) -> bool:

@@ -1,0 +1,150 @@
+"""Launch commands in a text: what a server was asked for, wherever somebody pasted it.
+
+`python3 -m sglang.launch_server …`, `vllm serve …`, the same after `docker run … IMAGE` and in lists of arguments of
+compose and Kubernetes files, with backslashes at line ends and assignments of environment variables before them.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from stepline.evidence.run import Run
+from stepline.sources.engines.sglang import settings as sglang
+from stepline.sources.engines.vllm import settings as vllm
+
+_ENTRIES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("sglang", re.compile(r"(?:-m\s+sglang\.launch_server|\bsglang\s+serve|\bsglang\.launch_server)\b")),
+    ("vllm", re.compile(r"(?:\bvllm\s+serve|-m\s+vllm\.entrypoints\.[\w.]+|\bvllm/vllm-openai\S*)(?=\s|$)")),
+)
+_ARGUMENT = re.compile(r"^\s*(?:-\s+)?[\"']?(--?[a-z][\w-]*(?:[= ][^\"']*)?)[\"']?\s*,?\s*$")
+_PLACEHOLDER = re.compile(r"^[<$]|^\[[A-Za-z_ ]+\]$|^\{[A-Za-z_]+\}$|^\.\.\.")
+_SHORT = {
+    "sglang": {"tp": "tp_size", "dp": "dp_size", "pp": "pp_size", "ep": "ep_size", "model": "model_path"},
+    "vllm": {
+        "tp": "tensor_parallel_size",
+        "dp": "data_parallel_size",
+        "pp": "pipeline_parallel_size",
+        "q": "quantization",
+    },
+}
+"""Aliases of the two command lines (SGLang 0.5.23 `server_args.py`, vLLM 0.33.0 `engine/arg_utils.py`)."""
+_LONG = {
+    "sglang": (
+        *("speculative_algorithm", "speculative_num_draft_tokens", "context_length", "max_running_requests"),
+        *("attention_backend", "quantization", "kv_cache_dtype", "disable_cuda_graph", "disable_radix_cache"),
+    ),
+    "vllm": ("max_num_seqs", "max_model_len", "max_num_batched_tokens", "enforce_eager", "kv_cache_dtype"),
+}
+"""Names that people shorten: both command lines take any beginning that fits one name alone."""
+MAX_COMMAND = 8000
+
+
+class Command(NamedTuple):
+    """One launch command."""
+
+    engine: str
+    settings: dict[str, Any]
+    line: int
+
+
+def commands(lines: Sequence[str]) -> Iterator[Command]:
+    """Every launch command in a text, with the line it begins at (from 1)."""
+    at = 0
+    while at < len(lines):
+        entry = next(
+            ((name, found) for name, pattern in _ENTRIES if (found := pattern.search(lines[at]))), None
+        )
+        if entry is None or len(lines[at]) > MAX_COMMAND:
+            at += 1
+            continue
+        name, found = entry
+        text, after = _whole(lines, at, found.end())
+        settings = _settings(name, text)
+        if settings:
+            yield Command(name, settings, at + 1)
+        at = max(at + 1, after)
+
+
+def read_commands(lines: Sequence[str], file: str) -> list[Run]:
+    """What the commands say of the server, each a run; the last of one server wins where somebody joins them."""
+    makers = {"sglang": sglang.facts_from_settings, "vllm": vllm.facts_from_settings}
+    return [Run(server=makers[one.engine](one.settings, file, one.line)) for one in commands(lines)]
+
+
+def _whole(lines: Sequence[str], at: int, begin: int) -> tuple[str, int]:
+    """The command behind its entry: with continued lines, and with arguments that stand one a line below."""
+    parts = [lines[at][begin:]]
+    after = at + 1
+    while parts[-1].rstrip().endswith("\\") and after < len(lines):
+        parts[-1] = parts[-1].rstrip()[:-1]
+        parts.append(lines[after])
+        after += 1
+    if len(parts) == 1:
+        while after < len(lines) and (found := _ARGUMENT.match(lines[after])):
+            parts.append(found[1])
+            after += 1
+    return " ".join(parts)[:MAX_COMMAND], after
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text, comments=False)
+    except ValueError:  # a quotation that ends elsewhere
+        return text.split()
+
+
+def _settings(engine: str, text: str) -> dict[str, Any]:
+    """Settings by their names with underscores; a flag without a value is True, `--no-x` turns x off."""
+    words = _words(text)
+    found: dict[str, Any] = {}
+    if engine == "vllm" and words and not words[0].startswith("-") and not _PLACEHOLDER.match(words[0]):
+        found["model"] = words[0]
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word in ("&&", "||", "|", ";", "&", ">", "2>&1"):
+            break
+        if not re.match(r"^--?[a-zA-Z]", word):
+            continue
+        name, equals, value = word.lstrip("-").partition("=")
+        name = _name(engine, name.replace("-", "_"))
+        values = [value] if equals else []
+        while not equals and at < len(words) and not re.match(r"^(?:--?[a-zA-Z]|&&|\|\|?|;|&|>)", words[at]):
+            values.append(words[at])
+            at += 1
+        if any(_PLACEHOLDER.match(one) for one in values):
+            continue
+        found[name] = _value(values)
+        if name.startswith("no_") and not values:
+            found[name.removeprefix("no_")] = False
+    return found
+
+
+def _name(engine: str, name: str) -> str:
+    if name in _SHORT[engine]:
+        return _SHORT[engine][name]
+    fitting = [known for known in _LONG[engine] if known.startswith(name)]
+    return fitting[0] if len(fitting) == 1 and len(name) > 4 else name
+
+
+def _value(values: Sequence[str]) -> Any:
+    if not values:
+        return True
+    read = [_one(value) for value in values]
+    return read[0] if len(read) == 1 else read
+
+
+def _one(text: str) -> Any:
+    if re.fullmatch(r"-?\d{1,15}", text):
+        return int(text)
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if text.startswith(("{", "[")):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    return text
