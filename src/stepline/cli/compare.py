@@ -20,7 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sides",
         nargs="*",
         metavar="BEFORE AFTER",
-        help="two runs, each a file, a folder of evidence or a bundle; a folder of folders is repeats",
+        help="two runs, each a file, a folder of evidence or a bundle; a folder of several runs is repeats, and alone "
+        "is both sides where its runs have two configurations",
     )
     parser.add_argument("--before", nargs="+", default=[], metavar="RUN", help="repeats of BEFORE")
     parser.add_argument("--after", nargs="+", default=[], metavar="RUN", help="repeats of AFTER")
@@ -52,11 +53,13 @@ def _sides(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
         raise UsageError("give BEFORE AFTER, or --before and --after, not both")
     before, after = args.before, args.after
     if args.sides:
-        if len(args.sides) != 2:
+        if len(args.sides) > 2:
             raise UsageError(
                 f"{len(args.sides)} runs given: BEFORE and AFTER are one each; repeats go to --before and --after"
             )
         before, after = args.sides[:1], args.sides[1:]
+        if not after:
+            return tuple(before), ()
     if not before or not after:
         raise UsageError("two sides are needed: stepline compare BEFORE AFTER")
     return tuple(before), tuple(after)

@@ -14,8 +14,8 @@ from stepline.findings.compare import compare_sides, line_verdict
 from stepline.findings.comparison import ComparedLine, Comparison, KnobChange
 from stepline.findings.diagnosis import Span
 from stepline.findings.history import CauseSettled, Effect, History, HistoryRun, LedgerEntry
-from stepline.findings.knobs import changed_knobs
 from stepline.findings.registry import RULES
+from stepline.findings.settings_apart import changes
 from stepline.findings.sides import Side, make_side, started
 from stepline.model.change.speedup import Measured, ratio
 from stepline.model.measure.levers import T as LEVERS
@@ -105,7 +105,7 @@ def _configurations(
 
 
 def _repeats(known: Side, other: Side) -> bool:
-    if changed_knobs(known.diagnosis.target, other.diagnosis.target):
+    if _changes(known, other):
         return False
     try:
         return compare_sides(known, other).verdict in ("same", "inconclusive")
@@ -115,20 +115,23 @@ def _repeats(known: Side, other: Side) -> bool:
 
 def _against(earlier: Sequence[Configuration], later: Configuration) -> tuple[LedgerEntry | None, str | None]:
     """The comparison with the nearest earlier configuration; else why none may be made."""
-    changes = [changed_knobs(one.side.diagnosis.target, later.side.diagnosis.target) for one in earlier]
+    apart = [_changes(one.side, later.side) for one in earlier]
     reason = None
-    for at in sorted(range(len(earlier)), key=lambda at: (len(changes[at]), -at)):
+    for at in sorted(range(len(earlier)), key=lambda at: (len(apart[at]), -at)):
         try:
             result = compare_sides(earlier[at].side, later.side)
         except SteplineError as error:
             reason = reason or f"{str(error).removeprefix('not comparable: ')} (against {earlier[at].name})"
             continue
-        return _entry(earlier[at].name, later.name, result), None
+        return _entry(earlier[at].name, later.name, result, apart[at]), None
     return None, reason
 
 
-def _entry(before: str, after: str, result: Comparison) -> LedgerEntry:
-    pulled = [knob for knob in result.knobs if knob.before is not None and knob.after is not None]
+def _changes(before: Side, after: Side) -> tuple[KnobChange, ...]:
+    return changes(before.chief, after.chief, (before.diagnosis.target, after.diagnosis.target))
+
+
+def _entry(before: str, after: str, result: Comparison, pulled: tuple[KnobChange, ...]) -> LedgerEntry:
     low, high = _ends(result.lines)
     only = pulled[0] if len(pulled) == 1 else None
     return LedgerEntry(
@@ -137,7 +140,7 @@ def _entry(before: str, after: str, result: Comparison) -> LedgerEntry:
         source="runs",
         before=before,
         after=after,
-        knobs=result.knobs,
+        knobs=pulled,
         acts_on="; ".join(knob.acts_on for knob in pulled if knob.acts_on) or None,
         verdict=result.verdict,
         sentence=result.sentence,

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import msgspec
 
 from stepline.facts.arguments import family_of, kind_of
+from stepline.facts.levers import find_lever
+from stepline.findings.comparison import KnobChange
 from stepline.findings.diagnosis import TargetView
 from stepline.findings.knobs import changed_knobs
 from stepline.model.picture.picture import Picture
@@ -65,6 +67,22 @@ def differences(
 
 POOLS = frozenset({"kv_capacity_tokens", "kv_pool_bytes", "weight_bytes"})
 """They differ by a percent from start to start."""
+
+
+def changes(one: Picture, other: Picture, targets: tuple[TargetView, TargetView]) -> tuple[KnobChange, ...]:
+    """The differences with what each acts on."""
+    return tuple(_change(apart) for apart in differences(one, other, targets))
+
+
+def _change(apart: Difference) -> KnobChange:
+    levers = [lever for name in apart.names if (lever := find_lever(name)) is not None]
+    return KnobChange(
+        name=apart.setting,
+        before=apart.before or "not set",
+        after=apart.after or "not set",
+        acts_on=levers[0].acts_on if levers else None,
+        causes=tuple(dict.fromkeys(code for lever in levers for code in (*lever.causes, *lever.caused))),
+    )
 
 
 def _apart(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, tuple[str | None, str | None]]:

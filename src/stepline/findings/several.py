@@ -94,6 +94,15 @@ def diagnose_runs(
     )
 
 
+def arms_of(pictures: Sequence[Picture]) -> tuple[tuple[Picture, ...], ...]:
+    """Runs by configuration, repeats together; of two the earlier one, or the smaller value, first."""
+    arms = _arms([Told(picture=picture, diagnosis=diagnose(picture)) for picture in pictures])
+    if len(arms) == 2:
+        one, other = arms
+        arms = list(_in_order(one, other, _differences(one.runs[0], other.runs[0]))[:2])
+    return tuple(arm.side.pictures for arm in arms)
+
+
 def diagnosis_of(picture: Picture, found: view.RunDiagnosis) -> view.Diagnosis:
     """The diagnosis of evidence that holds one run."""
     return view.Diagnosis(

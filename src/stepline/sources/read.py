@@ -49,7 +49,7 @@ READERS = (
     # Wants a comment or sample of Prometheus's own form, which no log line has; a metric's help may hold log words.
     Reader(prometheus.recognises, prometheus.read_prometheus),
     # Asks each engine for a line that only it writes. Before tables: a log line may hold commas and known words.
-    Reader(log.recognises, log.read_starts),
+    Reader(log.recognises, text.read_log),
     # Assignments of known variables, one a line: no table, so it comes before them.
     Reader(environment.recognises, environment.read_environment),
     # Any text whose first line names a known column: the weakest sign, so it comes last.
@@ -158,8 +158,7 @@ def _read_one(path: Path, name: str, on_bytes: Callable[[int], None]) -> Run | t
         raise UnreadableEvidence(f"{name}: the file is empty")
     for reader in READERS:
         if reader.recognises(opening):
-            run = reader.read(opening)
-            return text.with_what_stands_beside(run, opening) if reader.read is log.read_log else run
+            return reader.read(opening)
     if opening.binary:
         raise UnreadableEvidence(f"{name}: a binary file, no evidence that stepline reads")
     if columns := table.columns_of(opening):
@@ -226,7 +225,7 @@ def _files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str]]:
             raise UsageError(
                 f"{given or 'an empty path'}: no such file or folder; give files and folders of evidence"
             )
-        found = [root] if root.is_file() else sorted(p for p in root.rglob("*") if p.is_file())
+        found = [root] if root.is_file() else sorted(p for p in _below(root) if p.is_file())
         for path in found:
             if any(part.startswith(".") for part in path.relative_to(root).parts):
                 continue
@@ -238,6 +237,14 @@ def _files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str]]:
         raise UnreadableEvidence(
             "the folder is empty; record something first: the log, /server_info, /metrics"
         )
+
+
+def _below(root: Path) -> Iterator[Path]:
+    """Everything in a folder, and in folders that it links to: a campaign may link to its runs."""
+    yield from root.rglob("*")
+    for link in root.iterdir():
+        if link.is_symlink() and link.is_dir():
+            yield from link.rglob("*")
 
 
 def _nothing_read(passed: list[EvidenceFile]) -> str:

@@ -1,6 +1,6 @@
 """Two sides, each one run or repeats of it, to a verdict."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,9 +10,10 @@ from stepline.evidence.evidence import Evidence
 from stepline.evidence.run import Run
 from stepline.findings.compare import compare
 from stepline.findings.comparison import Comparison
+from stepline.findings.several import arms_of
 from stepline.model.picture.picture import Picture
 from stepline.sources.address import is_url
-from stepline.tasks.picture import picture_of
+from stepline.tasks.picture import pictures_of
 from stepline.tasks.progress import SILENT, Progress
 from stepline.tasks.setup import UNTOLD, SetupRequest, check
 
@@ -25,8 +26,9 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is compared, and which change counts as one."""
 
     before: tuple[Side, ...]
-    """Runs: each was read already, or is a file, a folder of evidence, or a folder of nothing but runs."""
+    """Runs: each was read already, or is a file, or a folder of one run or of repeats."""
     after: tuple[Side, ...]
+    """Empty where `before` is a folder of runs under two configurations."""
     effect_percent: float = 3.0
     """Change that counts as none, and that repeats are asked for to see."""
     setup: SetupRequest = UNTOLD
@@ -43,9 +45,7 @@ def compare_runs(request: CompareRequest, progress: Progress = SILENT) -> Compar
     if not 0 < effect <= MAX_EFFECT_PERCENT:
         raise UsageError(f"--effect {effect:g}: give a percentage above 0 and up to {MAX_EFFECT_PERCENT:g}")
     check(request.setup, progress)
-    before, after = (
-        [run for path in side for run in runs_in(path)] for side in (request.before, request.after)
-    )
+    before, after = list(request.before), list(request.after)
     for path in (*before, *after):
         if isinstance(path, str) and is_url(path):
             raise UsageError(f"{path}: compare reads recordings; make one with stepline record {path} -o DIR")
@@ -54,9 +54,29 @@ def compare_runs(request: CompareRequest, progress: Progress = SILENT) -> Compar
         raise UsageError(f"{min(both)}: is on both sides; give two recordings")
 
     def pictures(side: list[Side]) -> list[Picture]:
-        return [picture_of(path, request.setup, progress) for path in side]
+        return [picture for path in side for picture in pictures_of(path, request.setup, progress)]
 
+    if before and not after:
+        return compare(*two_arms(pictures(before)), effect / 100)
     return compare(pictures(before), pictures(after), effect / 100)
+
+
+def two_arms(pictures: Sequence[Picture]) -> tuple[Sequence[Picture], Sequence[Picture]]:
+    """The two arms that runs of one folder are, in order of time or of the setting's value.
+
+    Raises:
+        UsageError: when they are one arm, or more than two.
+    """
+    arms = arms_of(pictures)
+    if len(arms) != 2:
+        told = "; ".join(", ".join(picture.run.id for picture in arm) for arm in arms[:6])
+        if len(arms) == 1:
+            raise UsageError(f"1 configuration given ({told}): BEFORE and AFTER are one each")
+        raise UsageError(
+            f"these runs are of {len(arms)} configurations ({told}), and two are compared: give BEFORE AFTER, or see "
+            "all with stepline diagnose"
+        )
+    return arms[0], arms[1]
 
 
 def side_of(runs: Side | Path | Iterable[Side | Path]) -> tuple[Side, ...]:
@@ -67,16 +87,3 @@ def side_of(runs: Side | Path | Iterable[Side | Path]) -> tuple[Side, ...]:
 
 def _places(side: list[Side]) -> set[Path]:
     return {Path(run).resolve() for run in side if isinstance(run, str)}
-
-
-def runs_in(path: Side) -> list[Side]:
-    """The runs of a path: its folders where it holds nothing but folders, in order of name, else the path itself."""
-    if not isinstance(path, str):
-        return [path]
-    root = Path(path)
-    inside = (
-        sorted(child for child in root.iterdir() if not child.name.startswith(".")) if root.is_dir() else []
-    )
-    if inside and all(child.is_dir() for child in inside):
-        return [str(child) for child in inside]
-    return [path]

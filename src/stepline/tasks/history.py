@@ -1,12 +1,13 @@
 """A folder of runs to the ledger of levers tried."""
 
-from pathlib import Path
+from collections.abc import Sequence
+from pathlib import Path, PurePath
 
-from stepline.errors import UnreadableEvidence, UsageError
+from stepline.errors import UsageError
+from stepline.evidence.run import Run
 from stepline.findings.history import History
 from stepline.findings.ledger import ledger
-from stepline.model.picture.picture import Picture
-from stepline.tasks.picture import picture_of
+from stepline.tasks.picture import pictures_of, read
 from stepline.tasks.progress import SILENT, Progress
 from stepline.tasks.setup import UNTOLD, SetupRequest, check
 
@@ -22,18 +23,18 @@ def history_of(folder: str, setup: SetupRequest = UNTOLD, progress: Progress = S
     root = Path(folder)
     if not root.is_dir():
         raise UsageError(f"{folder}: no folder; give one whose folders are runs")
-    visible = sorted(child for child in root.iterdir() if not child.name.startswith("."))
-    places = [(child.name, [str(child)]) for child in visible if child.is_dir()]
-    loose = [str(child) for child in visible if child.is_file()]
-    if loose:
-        places.append(("loose files", loose))
-    runs: list[tuple[str, Picture]] = []
-    passed: list[str] = []
-    for name, paths in places:
-        try:
-            runs.append((name, picture_of(paths, setup, progress)))
-        except UnreadableEvidence as error:
-            passed.append(f"{name}: {error}")
-    if not runs:
-        raise UnreadableEvidence(passed[0] if passed else f"{folder}: the folder is empty")
-    return ledger(runs, passed)
+    evidence = read(folder, setup, progress)
+    pictures = pictures_of(evidence, setup, progress)
+    runs = list(zip(_names(evidence.runs), pictures, strict=True))
+    passed = [file.note or file.path for file in evidence.passed]
+    return ledger(runs, [*passed, *(f"{one.path}: {one.reason}" for one in evidence.ungrouped)])
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    """The folder of each run where each has one of its own, as people keep a campaign; else the runs' ids."""
+    folders = [{PurePath(file.path).parts[0] for file in run.files if file.kind} for run in runs]
+    alone = [next(iter(own)) if len(own) == 1 else "" for own in folders]
+    in_folders = all("/" in file.path for run in runs for file in run.files if file.kind)
+    if in_folders and len(set(alone)) == len(runs) and all(alone):
+        return alone
+    return [run.id for run in runs]

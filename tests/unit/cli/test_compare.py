@@ -158,7 +158,7 @@ def test_repeats_with_another_setting_are_refused(capsys):
 def test_command_lines_that_cannot_be_right(capsys, tmp_path):
     run = log(tmp_path / "a", 10.0)
     assert "two sides are needed" in refusal(capsys)
-    assert "1 runs given" in refusal(capsys, run)
+    assert "1 configuration given" in refusal(capsys, run)
     assert "on both sides" in refusal(capsys, run, run)
     assert "stepline record http://h:1 -o DIR" in refusal(capsys, run, "http://h:1")
     assert "not both" in refusal(capsys, run, run, "--before", run)

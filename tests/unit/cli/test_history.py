@@ -36,7 +36,7 @@ def test_a_campaign_says_what_each_lever_did_at_low_and_high_batch(capsys, tmp_p
     entries = by_after(ledger(capsys, folder, "--gpu", "h200"))
     graphs, pool = entries["graph_cap8"], entries["kv_small"]
     assert graphs["before"] == pool["before"] == "healthy_8b"
-    assert graphs["lever"] == "decode_graph_sizes 12 sizes up to 64 → 4 sizes up to 8"
+    assert graphs["lever"] == "cuda_graph_max_bs_decode 64 → 8"
     assert (graphs["low"]["at"], graphs["low"]["verdict"]) == ("C = 4", "same")
     assert (graphs["high"]["at"], graphs["high"]["verdict"]) == ("C = 48", "worse")
     assert [cause["code"] for cause in graphs["confirms"]] == ["H303"]

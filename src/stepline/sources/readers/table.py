@@ -102,7 +102,7 @@ def read_text(content: str, file: str) -> Run:
 
 def _read_document(document: Mapping[str, Any], file: str) -> Run:
     if (imported := import_results(document, file)) is not None:
-        return imported
+        return merge(imported)
     rows = rows_of(document)
     if rows is None:
         raise UnreadableEvidence(

@@ -3,10 +3,11 @@
 import msgspec
 
 from stepline.evidence.merge import merge
-from stepline.evidence.run import EvidenceFile, Run
+from stepline.evidence.run import Run
 from stepline.sources.commands import read_commands
 from stepline.sources.decoded import text_of
 from stepline.sources.peek import Peek
+from stepline.sources.readers.log import read_starts
 from stepline.sources.readers.table import read_results_beside
 
 OPENING = 1 << 16
@@ -14,27 +15,37 @@ ENDING = 1 << 17
 """Bytes of the opening and the end of a log that are looked at; what it measures stands in its own lines."""
 
 
-def with_what_stands_beside(run: Run, peek: Peek) -> Run:
-    """The log's run, with commands and results that somebody pasted or printed into the same file."""
+def read_log(peek: Peek) -> tuple[Run, ...]:
+    """Every start that a log tells of, with what stands in it besides its lines."""
+    return with_what_stands_beside(read_starts(peek), peek)
+
+
+def with_what_stands_beside(runs: tuple[Run, ...], peek: Peek) -> tuple[Run, ...]:
+    """The runs of a log, with what somebody pasted or printed into the same file.
+
+    A command at the opening is the first start's; results at the end are of what ran last.
+    """
     opening = text_of(peek.head[:OPENING])
-    runs = [run, *read_commands(opening.splitlines(), peek.name)]
+    commands = read_commands(opening.splitlines(), peek.name)
     ending = opening if peek.size_bytes <= OPENING else _ending(peek)
-    beside = read_results_beside(ending, peek.name)
-    if beside is not None:
-        runs.append(beside)
-    if len(runs) == 1:
+    results = read_results_beside(ending, peek.name)
+    first, *others = runs
+    joined = (_joined(first, *commands), *others)
+    return joined if results is None else (*joined[:-1], _joined(joined[-1], results))
+
+
+def _joined(run: Run, *beside: Run) -> Run:
+    """One run of a file and of what stands in it besides its lines, listed as that one file."""
+    if not beside:
         return run
-    joined = merge(runs)
     own = run.files[0]
-    kind = f"{own.kind} and results" if beside is not None else own.kind
-    file = EvidenceFile(
-        path=own.path,
-        kind=own.kind if beside is None else kind,
-        note=own.note,
-        records=own.records + (beside.files[0].records if beside else 0),
-        damaged=own.damaged,
+    results = [file for each in beside for file in each.files if file.records]
+    note = (
+        "; ".join(filter(None, (own.note, "a benchmark's results stand in it" if results else None))) or None
     )
-    return msgspec.structs.replace(joined, files=(file,))
+    records = own.records + sum(file.records for file in results)
+    file = msgspec.structs.replace(own, note=note, records=records)
+    return msgspec.structs.replace(merge([run, *beside]), files=(file,))
 
 
 def _ending(peek: Peek) -> str:
