@@ -4,8 +4,6 @@ import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from stepline.errors import UnknownFact
 from stepline.evidence.run import ReadingDoubt, Run
 from stepline.model.measure.closed_loop import ClosedLoop, from_measured
@@ -61,7 +59,7 @@ class T:
 
 def assess(run: Run, setup: Setup) -> Picture:
     """Compute the picture of a run."""
-    whole = in_one_clock(_last_start(run))
+    whole = in_one_clock(run)
     run = of_own_load(whole)
     probes = probe_levels(run)
     own = without(run, probes)
@@ -104,27 +102,6 @@ def assess(run: Run, setup: Setup) -> Picture:
         traced=traced_step(run, walls),
         phases=_phases(load, levels),
         doubts=(*run.doubts, *_burst_doubts(load, operating), *_batch_doubts(levels), *_trace_doubts(run)),
-    )
-
-
-def _last_start(run: Run) -> Run:
-    """The records since the server last became ready: two starts may be two configurations."""
-    ready = [event for event in run.events if event.kind == "ready"]
-    if len(ready) < 2:
-        return run
-    first = ready[-1].seq
-    if not any(report.seq > first for report in run.decodes):
-        return run
-    doubt = ReadingDoubt(
-        topic="restart",
-        text=f"the server started {len(ready)} times in this log; only what follows {ready[-1].origin} is used",
-        origin=ready[-1].origin,
-    )
-    return msgspec.structs.replace(
-        run,
-        decodes=tuple(report for report in run.decodes if report.seq > first),
-        prefills=tuple(report for report in run.prefills if report.seq > first),
-        doubts=(*run.doubts, doubt),
     )
 
 

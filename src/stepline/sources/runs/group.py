@@ -17,7 +17,7 @@ from stepline.sources.runs.clocks import in_year, year_of, zone_shift
 from stepline.sources.runs.fragment import ORDER, Fragment, fragment_of
 from stepline.sources.runs.ids import with_ids
 from stepline.sources.runs.party import Party
-from stepline.sources.runs.split import by_server
+from stepline.sources.runs.split import by_ready, by_server
 from stepline.sources.runs.starts import same_start
 
 STANDS_ALONE = ("bundle", "log", "info", "scrape", "client", "steps", "trace", "gpu")
@@ -27,7 +27,8 @@ TRUST = ("server info", "server log", "metrics scrape")
 
 def group(read: Sequence[Run], bundles: Sequence[Run], passed: Sequence[EvidenceFile] = ()) -> Evidence:
     """The runs among what was read."""
-    fragments = [fragment_of(run, place, "bundle") for place, run in enumerate(bundles)]
+    saved = [part for run in bundles for part in by_ready(run)]
+    fragments = [fragment_of(run, place, "bundle") for place, run in enumerate(saved)]
     for run in read:
         fragments += [fragment_of(part, len(fragments)) for part in by_server(run)]
     fragments, mixed = _without_mixed(fragments)

@@ -1,7 +1,4 @@
-import msgspec
-
 from stepline.evidence.origin import Origin
-from stepline.evidence.scheduler import SchedulerEvent
 from stepline.model.measure.drift import find_drift
 from tests.rules.server import Stage, diagnosed, picture, server
 
@@ -18,14 +15,3 @@ def test_a_lasting_change_is_found_at_its_first_window():
 def test_noise_and_other_batches_are_no_change():
     steady = server([Stage(running=8, step_ms=5.0, lines=10), Stage(running=16, step_ms=9.0, lines=10)])
     assert find_drift(picture(steady).windows.valid, 8) is None
-
-
-def test_only_the_last_start_counts():
-    run = server([Stage(running=8, step_ms=25.0, lines=6), Stage(running=8, step_ms=5.0, lines=6)])
-    events = tuple(
-        SchedulerEvent(seq=seq, origin=Origin("server.log", seq), kind="ready", text="ready")
-        for seq in (0, 6)
-    )
-    seen = picture(msgspec.structs.replace(run, events=events))
-    assert seen.step.measured_ms == 5.0
-    assert any(doubt.topic == "restart" for doubt in seen.doubts)

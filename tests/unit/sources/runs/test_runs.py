@@ -1,12 +1,15 @@
 """What is one run and what are two: by what files report, in any order and under any name."""
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from stepline.evidence import bundle
 from stepline.evidence.evidence import Evidence
+from stepline.evidence.merge import merge
 from stepline.sources.read import read
 
 STEP = "[2026-03-04 {time}] Decode batch, #running-req: {running}, #token: 900, token usage: 0.01, cuda graph: True, "
@@ -212,3 +215,30 @@ def test_scrapes_of_one_process_are_one_run(tmp_path: Path) -> None:
     )
     scrapes = {f"{n}.prom": text.format(1780840406.56 + 0.72 * (n % 2), 100.0 * n) for n in range(4)}
     assert members(read([write(tmp_path, scrapes)])) == [{"0.prom", "2.prom"}, {"1.prom", "3.prom"}]
+
+
+def test_a_bundle_of_an_earlier_version_is_split_at_its_starts(tmp_path: Path) -> None:
+    """It kept all starts of a log in one run, whose settings are the last one's."""
+    (first, second) = read(
+        [write(tmp_path / "log", {"s.log": lines(server(1, 5), server(3, 6, running=3))})]
+    ).runs
+    bundle.save(merge([first, second]), tmp_path / "saved")
+    told = read([tmp_path / "saved"]).runs
+    assert sorted(sorted({report.running for report in run.decodes}) for run in told) == [[3], [8]]
+    assert [run.server.model is not None for run in told] == [False, True]
+
+
+FIELD = ["f01", "f05", "f11", "f33", "f37"]
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", FIELD)
+def test_neutral_names_and_another_order_make_no_other_runs(shared: Path, tmp_path: Path, name: str) -> None:
+    folder = next((shared / "field" / "files").glob(f"{name}*"))
+    found = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "case.toml"]
+    random.Random(7).shuffle(found)  # noqa: S311
+    was = {f"{at:03d}": str(path.relative_to(folder)) for at, path in enumerate(found)}
+    for at, path in enumerate(found):
+        (tmp_path / f"{at:03d}").write_bytes(path.read_bytes())
+    named = [{was[file] for file in own} for own in members(read([tmp_path]))]
+    assert sorted(named, key=sorted) == [own - {"case.toml"} for own in members(read([folder]))]
