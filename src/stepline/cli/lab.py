@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from stepline.cli import lab_calibrate, lab_serve, lab_simulated
+from stepline.cli import lab_calibrate, lab_campaign, lab_serve, lab_simulated
 from stepline.errors import UsageError
 from stepline.lab.real import read_matrix, run_matrix
 from stepline.lab.real import runner as real
@@ -34,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     lab_calibrate.add_arguments(
         verbs.add_parser("calibrate", help="measure what the GPUs here reach, for the typical line")
     )
+    lab_campaign.add_arguments(
+        verbs.add_parser("campaign", help="blind cases: drawn, answered, sealed, and only then measured")
+    )
     lab_serve.add_arguments(verbs.add_parser("serve", help="serve a simulated engine with a planted fault"))
 
 
@@ -58,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.lab_verb == "serve":
         return lab_serve.run(args)
+    if args.lab_verb == "campaign":
+        return lab_campaign.run(args)
     if args.lab_verb == "calibrate":
         return lab_calibrate.run(args)
     if args.matrix is None:

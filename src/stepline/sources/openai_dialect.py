@@ -52,6 +52,7 @@ class Completions:
         if self.exact:
             options["continuous_usage_stats"] = True
         body: dict[str, object] = {
+            **ask.sampling,
             "model": self._model,
             "prompt": prompt,
             "max_tokens": ask.output_tokens,

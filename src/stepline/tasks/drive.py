@@ -115,6 +115,7 @@ def plan_of(step: Experiment, number: int, request: LiveRequest) -> LevelPlan:
         seed=0 if request.shared_prefix_tokens else number,  # so that every level opens its prompts alike
         shared_prefix_tokens=request.shared_prefix_tokens,
         temperature=request.temperature,
+        sampling=request.sampling,
     )
 
 

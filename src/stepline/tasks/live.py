@@ -35,6 +35,8 @@ class LiveRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Opening that all prompts share, for a prefix cache to find; 0 makes every prompt unique."""
     temperature: float = 0.0
     """Of the sampling; what speculation gets accepted depends on it."""
+    sampling: dict[str, int | float | bool] = {}
+    """Further sampling options of every request, by the engine's own names."""
     headers: tuple[str, ...] = ()
     """`Name: value`, sent with every request and never stored."""
     dcgm: str | None = None

@@ -29,6 +29,7 @@ def traffic(url: str, model: str, vocabulary: int, load: Traffic) -> Iterator[No
     def post() -> None:
         prompt = draw.choices(range(_FIRST_ID, vocabulary), k=load.input_tokens)
         body = {"model": model, "prompt": prompt, "max_tokens": load.output_tokens, "ignore_eos": True}
+        body |= load.sampling
         ask = urllib.request.Request(  # noqa: S310 - the URL of the engine that this lab started
             f"{url}/v1/completions", json.dumps(body).encode(), {"content-type": "application/json"}
         )

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,14 @@ def _word(i: int) -> str:
     return word
 
 
+def _on(cores: int | None) -> list[str]:
+    """The opening of a command whose processes share so many of this machine's cores."""
+    if cores is None:
+        return []
+    allowed = sorted(os.sched_getaffinity(0))[:cores] if sys.platform == "linux" else []
+    return ["taskset", "-c", ",".join(map(str, allowed))] if allowed else []
+
+
 class Engine:
     """One server process in a process group of its own, with its log in a file."""
 
@@ -67,7 +76,7 @@ class Engine:
         traces = work / "traces" / case.name
         traces.mkdir(parents=True)
         flags = [flag.replace("{traces}", str(traces)) for flag in case.flags]
-        command = [*LAUNCH[kind], f"models/{case.model}", "--port", str(port), *flags]
+        command = [*_on(case.cores), *LAUNCH[kind], f"models/{case.model}", "--port", str(port), *flags]
         with self.log.open("wb") as out:
             self._process = subprocess.Popen(  # noqa: S603 - the command is the matrix file's own
                 command,

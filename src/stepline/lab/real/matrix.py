@@ -50,6 +50,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     output_tokens: int = 192
     shared_prefix_tokens: int = 0
     temperature: float = 0.0
+    sampling: dict[str, int | float | bool] = {}
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,6 +59,7 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     every_s: float
     input_tokens: int
     output_tokens: int
+    sampling: dict[str, int | float | bool] = {}
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,6 +79,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     environment: dict[str, str] = {}
     traffic: Traffic | None = None
     neighbour: str | None = None
+    cores: int | None = None
+    """CPU cores that all of the engine's processes share; None leaves all to them."""
 
 
 class Matrix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -14,6 +14,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     output_tokens: int
     """The answer is to be exactly this long wherever the engine can be told so."""
     temperature: float = 0.0
+    sampling: dict[str, int | float | bool] = {}
+    """Further sampling options, by the engine's own names."""
 
 
 class Delta(msgspec.Struct, frozen=True, kw_only=True, gc=False):

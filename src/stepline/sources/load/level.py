@@ -35,6 +35,8 @@ class LevelPlan(msgspec.Struct, frozen=True, kw_only=True):
     shared_prefix_tokens: int = 0
     """Opening of every prompt that all share; 0 makes every prompt unique."""
     temperature: float = 0.0
+    sampling: dict[str, int | float | bool] = {}
+    """Further sampling options of every request, by the engine's own names."""
     seed: int = 0
     """Of the shared opening and of the arrivals' times. Prompts beyond the opening never repeat, whatever it is."""
     vocabulary: int = 1000

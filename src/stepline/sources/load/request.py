@@ -70,7 +70,12 @@ def asker(plan: LevelPlan, *, as_ids: bool) -> Callable[[int], Ask]:
 
         def by_ids(output_tokens: int) -> Ask:
             own = unique.integers(low, plan.vocabulary, own_count).tolist()
-            return Ask(prompt_ids=shared_ids + own, output_tokens=output_tokens, temperature=plan.temperature)
+            return Ask(
+                prompt_ids=shared_ids + own,
+                output_tokens=output_tokens,
+                temperature=plan.temperature,
+                sampling=plan.sampling,
+            )
 
         return by_ids
     shared_words = [opening.choice(WORDS) for _ in range(shared_count)]
@@ -81,6 +86,7 @@ def asker(plan: LevelPlan, *, as_ids: bool) -> Callable[[int], Ask]:
             prompt_text=" ".join(shared_words + own),
             output_tokens=output_tokens,
             temperature=plan.temperature,
+            sampling=plan.sampling,
         )
 
     return by_words

@@ -2,13 +2,13 @@
 
 import msgspec
 import pytest
-
 from stepline.model.change.predict import (
     with_larger_batch,
     without_excess,
     without_host,
     without_work,
 )
+
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.per_request_excess import per_request_cost
 from tests.rules.server import Stage, level, picture, server

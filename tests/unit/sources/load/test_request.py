@@ -2,9 +2,11 @@
 
 import msgspec
 
+from stepline.sources.engines.sglang.dialect import NativeGenerate
 from stepline.sources.load.level import Address, LevelPlan
 from stepline.sources.load.loops import first_answer_tokens
 from stepline.sources.load.request import asker, head
+from stepline.sources.openai_dialect import Completions
 from tests.unit.sources.load.servers import NativeDialect
 
 PLAN = LevelPlan(concurrency=4, input_tokens=40, output_tokens=100, seconds=1.0, vocabulary=50, seed=3)
@@ -45,3 +47,15 @@ def test_the_head_names_prefix_host_and_headers() -> None:
     assert b"Host: h:80" in lines
     assert b"X-Key: s" in lines
     assert lines[-1] == b"Content-Length: "
+
+
+def test_sampling_options_stand_where_each_engine_looks_for_them_and_never_replace_our_own() -> None:
+    asked = msgspec.structs.replace(PLAN, sampling={"top_k": 50, "temperature": 9.0}, temperature=0.5)
+    for as_ids in (True, False):
+        ask = asker(asked, as_ids=as_ids)(10)
+        native = msgspec.json.decode(NativeGenerate().body(ask))["sampling_params"]
+        plain = msgspec.json.decode(
+            Completions("m", takes_ids=True, running_usage=True, extensions=True).body(ask)
+        )
+        assert native["top_k"] == plain["top_k"] == 50
+        assert native["temperature"] == plain["temperature"] == 0.5

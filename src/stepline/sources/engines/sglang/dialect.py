@@ -35,7 +35,8 @@ class NativeGenerate:
 
     def body(self, ask: Ask) -> bytes:
         """Exactly `output_tokens` long. `ignore_eos` makes the scheduler reserve all of them at once."""
-        sampling = {"max_new_tokens": ask.output_tokens, "ignore_eos": True, "temperature": ask.temperature}
+        own = {"max_new_tokens": ask.output_tokens, "ignore_eos": True, "temperature": ask.temperature}
+        sampling = ask.sampling | own
         prompt: dict[str, object] = (
             {"input_ids": ask.prompt_ids} if ask.prompt_ids else {"text": ask.prompt_text}
         )
