@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "draw":
         for number in args.number or range(args.cases):
             case = draw_case(plan, args.seed, number)
-            sys.stdout.write(f"{case.name}  {', '.join(map(str, case.changes))}\n")
+            sys.stdout.write(f"{case.name}  {case}\n")
         return 0
     request = CampaignRequest(
         folder=args.folder,

@@ -65,14 +65,9 @@ def _wave(request: CampaignRequest, cases: Sequence[Drawn], progress: Progress) 
         try:
             began = time.monotonic()
             for case in cases:
-                append(
-                    file,
-                    "drawn",
-                    case.name,
-                    {"changes": [str(change) for change in case.changes]},
-                    time.time(),
-                )
-                progress.tell(f"{case.name}: {', '.join(map(str, case.changes))}")
+                drawn = {name: list(map(str, getattr(case, name))) for name in ("context", "changes")}
+                append(file, "drawn", case.name, drawn, time.time())
+                progress.tell(f"{case.name}: {case}")
             failed = stand.start({case.name: case.server for case in cases})
             for name, why in failed.items():
                 append(file, "failed", name, {"why": why, "log": _tail(stand.log(name))}, time.time())
@@ -80,8 +75,14 @@ def _wave(request: CampaignRequest, cases: Sequence[Drawn], progress: Progress) 
             progress.tell(f"started in {time.monotonic() - began:.0f} s")
             alive = [case for case in cases if case.name not in failed]
             sealed = [case for case in alive if _answer(request, case, stand, progress)]
-            for twin, of_it in _by_twin(sealed):
-                _truths(request, twin, of_it, stand, progress)
+            twins = {f"twin-{of_it[0].name}": (twin, of_it) for twin, of_it in _by_twin(sealed)}
+            failed = stand.start({name: twin for name, (twin, _) in twins.items()})
+            for name, (_, of_it) in twins.items():
+                if name in failed:
+                    for case in of_it:
+                        append(file, "failed", case.name, {"why": f"its twin: {failed[name]}"}, time.time())
+                else:
+                    _truths(request, name, of_it, stand, progress)
         finally:
             stand.stop()
 
@@ -150,16 +151,10 @@ def _by_twin(cases: Sequence[Drawn]) -> Iterator[tuple[Server, list[Drawn]]]:
 
 
 def _truths(
-    request: CampaignRequest, twin: Server, cases: Sequence[Drawn], stand: Stand, progress: Progress
+    request: CampaignRequest, name: str, cases: Sequence[Drawn], stand: Stand, progress: Progress
 ) -> None:
-    """Start the twin and measure each case beside it, at the heaviest level of its load."""
+    """Measure each case beside its twin, which runs under `name`, at the heaviest level of its load."""
     file = request.folder / FILE
-    name = f"twin-{cases[0].name}"
-    failed = stand.start({name: twin})
-    if failed:
-        for case in cases:
-            append(file, "failed", case.name, {"why": f"its twin: {failed[name]}"}, time.time())
-        return
     first = _rate(request, stand, name, cases[0].twin)
     for case in cases:
         a, b = [_rate(request, stand, name, case.twin)], [_rate(request, stand, case.name, case.server)]
@@ -170,6 +165,7 @@ def _truths(
         cost = _cost(a, b)
         pairs = [_cost([x], [y]) for x in a for y in b]
         body = {
+            "context": [msgspec.to_builtins(change) for change in case.context],
             "changes": [msgspec.to_builtins(change) for change in case.changes],
             "twin_tok_s": a,
             "changed_tok_s": b,

@@ -57,7 +57,8 @@ def test_an_answer_is_sealed_before_its_truth_and_a_run_goes_on_where_it_was(tmp
     assert truth["cost"] > 0.3  # a cap of 4 under 12 streams
     assert truth["low"] <= truth["cost"] <= truth["high"]
     assert truth["changes"] == [{"kind": "argument", "name": "--fault", "value": "S201:3"}]
-    assert entries(folder / FILE)[2].body["findings"][0]["code"] == "S201"
+    said_of_it = [finding["code"] for finding in entries(folder / FILE)[2].body["findings"]]
+    assert "S201" in said_of_it  # behind L101 where this machine itself is too busy
     assert verify_campaign(folder) == []
     assert run_campaign(request(folder)) == []
     with pytest.raises(UsageError, match="another seed"):

@@ -52,13 +52,18 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Drawn(msgspec.Struct, frozen=True, kw_only=True):
-    """One case: `server` is `twin` with the changes made."""
+    """One case: `server` is `twin` with the changes made; both have the context."""
 
     seed: int
     number: int
+    context: tuple[Change, ...] = ()
     changes: tuple[Change, ...]
     server: Server
     twin: Server
+
+    def __str__(self) -> str:
+        """`--page-size 64; model llama1b`: the changes, then the context."""
+        return "; ".join(", ".join(map(str, part)) for part in (self.changes, self.context) if part)
 
     @property
     def name(self) -> str:

@@ -1,5 +1,6 @@
 """Draws cases: the same seed, number and plan give the same case on every machine."""
 
+import functools
 import random
 from typing import Any
 
@@ -10,8 +11,11 @@ from stepline.lab.blind import arguments, load, machine
 from stepline.lab.blind.arguments import Argument
 from stepline.lab.blind.change import Change, Drawn, Kind, Server
 
-KINDS: dict[Kind, int] = {"argument": 6, "environment": 1, "machine": 2, "load": 2, "model": 1}
-"""How often each kind comes: an engine has some hundred arguments, a machine has few states."""
+KINDS: dict[Kind, int] = {"argument": 4, "environment": 1, "machine": 3, "load": 3}
+"""How often each kind comes: an engine has some hundred arguments, most of other models than this; a machine has few
+states."""
+CONTEXT_OF = 3
+"""One case in this many is of another model or other lengths, and its twin too."""
 TWO_OF = 6
 """One case in this many has two changes."""
 
@@ -37,29 +41,34 @@ def draw_case(plan: Plan, seed: int, number: int) -> Drawn:
         UsageError: the plan leaves nothing to draw.
     """
     rng = random.Random(f"{plan.engine} {plan.version} {seed} {number}")  # noqa: S311 - a draw, not a secret
+    context = (_context(plan, rng),) if rng.randrange(CONTEXT_OF) == 0 else ()
     changes: list[Change] = []
     for _ in range(2 if rng.randrange(TWO_OF) == 0 else 1):
         change = _one(plan, rng)
         if change.name not in [made.name for made in changes]:
             changes.append(change)
-    server, twin = plan.twin, plan.twin
-    for change in changes:
-        server = applied(server, change)
-        if change.kind in ("load", "model") and change.name != "beside":
-            twin = _alike(twin, change)
-    return Drawn(seed=seed, number=number, changes=tuple(changes), server=server, twin=twin)
+    twin = functools.reduce(applied, context, plan.twin)
+    server = functools.reduce(applied, changes, twin)
+    return Drawn(seed=seed, number=number, context=context, changes=tuple(changes), server=server, twin=twin)
+
+
+def _context(plan: Plan, rng: random.Random) -> Change:
+    """What case and twin have alike: a model, or lengths. Another length is no fault; what it meets may be one."""
+    others = [name for name in plan.models if name != plan.twin.model]
+    if others and rng.randrange(2):
+        return Change(kind="model", name="model", value=rng.choice(others))
+    return load.length(rng, plan.twin)
 
 
 def _one(plan: Plan, rng: random.Random) -> Change:
     can = list(arguments.drawable(plan.arguments))
-    models = [name for name in plan.models if name != plan.twin.model]
     kinds = {
         kind: weight
         for kind, weight in KINDS.items()
-        if {"argument": can, "environment": plan.environment, "model": models}.get(kind, True)
+        if {"argument": can, "environment": plan.environment}.get(kind, True)
     }
     if not kinds:
-        raise UsageError("the plan has no argument, variable or model to draw")
+        raise UsageError("the plan has no argument and no variable to draw")
     match rng.choices(list(kinds), list(kinds.values()))[0]:
         case "argument":
             group = rng.choice(sorted({argument.group for argument in can}))
@@ -69,10 +78,8 @@ def _one(plan: Plan, rng: random.Random) -> Change:
             return Change(kind="environment", name=name, value=rng.choice(plan.environment[name]))
         case "machine":
             return machine.change(rng, gpu=plan.gpu is not None)
-        case "load":
-            return load.change(rng, plan.twin)
         case _:
-            return Change(kind="model", name="model", value=rng.choice(models))
+            return load.change(rng)
 
 
 def applied(server: Server, change: Change) -> Server:
@@ -103,12 +110,3 @@ def applied(server: Server, change: Change) -> Server:
             value = float(change.value)
             whole = name == "top_k"
             return replace(server, sampling=server.sampling | {name: int(value) if whole else value})
-
-
-def _alike(twin: Server, change: Change) -> Server:
-    """The twin of a case under another load or model has it too: lengths are no fault, what they meet may be.
-
-    Sampling options and requests beside the load are what the engine has to do besides: the twin has none.
-    """
-    lengths = ("input-tokens", "output-tokens", "shared-prefix", "model")
-    return applied(twin, change) if change.name in lengths else twin

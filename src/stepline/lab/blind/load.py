@@ -26,19 +26,22 @@ BESIDE = (
 )
 
 
-def change(draw: random.Random, twin: Server) -> Change:
-    """One of the kinds above, each as likely."""
-    match draw.choice(("input-tokens", "output-tokens", "shared-prefix", "sampling", "beside")):
+def length(draw: random.Random, twin: Server) -> Change:
+    """Other prompts or answers than the twin's, or an opening that all prompts share."""
+    match draw.choice(("input-tokens", "output-tokens", "shared-prefix")):
         case "input-tokens":
             return Change(kind="load", name="input-tokens", value=str(draw.choice(INPUT_TOKENS)))
         case "output-tokens":
             return Change(kind="load", name="output-tokens", value=str(draw.choice(OUTPUT_TOKENS)))
-        case "shared-prefix":
+        case _:
             return Change(
                 kind="load", name="shared-prefix", value=str(int(twin.input_tokens * draw.choice(SHARED)))
             )
-        case "sampling":
-            name = draw.choice(sorted(SAMPLING))
-            return Change(kind="load", name=name, value=str(draw.choice(SAMPLING[name])))
-        case _:
-            return Change(kind="load", name="beside", value=str(draw.randrange(len(BESIDE))))
+
+
+def change(draw: random.Random) -> Change:
+    """A sampling option of every request, or other requests beside the load."""
+    if draw.randrange(2):
+        name = draw.choice(sorted(SAMPLING))
+        return Change(kind="load", name=name, value=str(draw.choice(SAMPLING[name])))
+    return Change(kind="load", name="beside", value=str(draw.randrange(len(BESIDE))))
