@@ -20,26 +20,54 @@ def read(text: str) -> tuple[str, dict[str, object]]:
 @pytest.mark.parametrize(
     ("text", "engine", "expected"),
     [
-        ("python3 -m sglang.launch_server --model-path m --tp 4", "sglang", {"model_path": "m", "tp_size": 4}),
+        (
+            "python3 -m sglang.launch_server --model-path m --tp 4",
+            "sglang",
+            {"model_path": "m", "tp_size": 4},
+        ),
         ("python3 -m sglang.launch_server --cuda-graph-bs 1 2 4", "sglang", {"cuda_graph_bs": [1, 2, 4]}),
         ("python3 -m sglang.launch_server --chunked-prefill-size -1", "sglang", {"chunked_prefill_size": -1}),
-        ("sglang serve --context-length 1M --disable-radix-cache", "sglang", {"context_length": 1048576, "disable_radix_cache": True}),
-        ("vllm serve org/m --max-num-seqs=64 --enforce-eager", "vllm", {"model": "org/m", "max_num_seqs": 64, "enforce_eager": True}),
+        (
+            "sglang serve --context-length 1M --disable-radix-cache",
+            "sglang",
+            {"context_length": 1048576, "disable_radix_cache": True},
+        ),
+        (
+            "vllm serve org/m --max-num-seqs=64 --enforce-eager",
+            "vllm",
+            {"model": "org/m", "max_num_seqs": 64, "enforce_eager": True},
+        ),
         ("vllm serve m --max_num_batched_tokens 4096", "vllm", {"max_num_batched_tokens": 4096}),
         ("vllm serve m --no-enable-prefix-caching", "vllm", {"enable_prefix_caching": False}),
         ("vllm serve m -tp 2 -O0", "vllm", {"tensor_parallel_size": 2, "optimization_level": "0"}),
         ("vllm serve m -cc.mode=3", "vllm", {"compilation_config.mode": "3"}),
-        ("vllm serve m --compilation-config.pass-config.fuse-norm-quant true", "vllm", {"compilation_config.pass_config.fuse_norm_quant": True}),
+        (
+            "vllm serve m --compilation-config.pass-config.fuse-norm-quant true",
+            "vllm",
+            {"compilation_config.pass_config.fuse_norm_quant": True},
+        ),
         ("python -m vllm.entrypoints.openai.api_server --model m --swap-space 4", "vllm", {"model": "m"}),
-        ("trtllm-serve m --tp_size 2 --max_batch_size 16", "tensorrt_llm", {"tensor_parallel_size": 2, "max_batch_size": 16}),
-        ("./build/bin/llama-server -m x.gguf -np 8 --no-kv-offload", "llama_cpp", {"model": "x.gguf", "parallel": 8, "kv_offload": False}),
+        (
+            "trtllm-serve m --tp_size 2 --max_batch_size 16",
+            "tensorrt_llm",
+            {"tensor_parallel_size": 2, "max_batch_size": 16},
+        ),
+        (
+            "./build/bin/llama-server -m x.gguf -np 8 --no-kv-offload",
+            "llama_cpp",
+            {"model": "x.gguf", "parallel": 8, "kv_offload": False},
+        ),
         ("lmdeploy serve api_server m --tp 2 --eager-mode", "lmdeploy", {"tp": 2, "eager_mode": True}),
-        ("text-generation-launcher --model-id m --max-batch-size 4", "tgi", {"model_id": "m", "max_batch_size": 4}),
+        (
+            "text-generation-launcher --model-id m --max-batch-size 4",
+            "tgi",
+            {"model_id": "m", "max_batch_size": 4},
+        ),
         ("python -m dynamo.frontend --router-mode kv", "dynamo", {"router_mode": "kv"}),
         ("python -m dynamo.vllm --model m --max-num-seqs 9", "vllm", {"max_num_seqs": 9}),
         ("torchrun --nproc 2 /opt/bin/vllm serve m --max-num-seqs 9", "vllm", {"max_num_seqs": 9}),
     ],
-)  # fmt: skip
+)
 def test_each_engine_is_known_by_its_own_command(text, engine, expected):
     found, values = read(text)
     assert found == engine
@@ -107,15 +135,25 @@ def test_unknown_flags_are_named_and_take_no_other_value_away():
 
 def test_keys_are_never_kept():
     secret = "sk-abcdefghijklmnop"  # noqa: S105
-    text = f'HF_TOKEN=hf_abcdefghijkl vllm serve m --api-key {secret} --hf-token {secret} --hf-overrides \'{{"k": "{secret}"}}\''
+    overrides = f'\'{{"k": "{secret}"}}\''
+    text = f"HF_TOKEN=hf_abcdefghijkl vllm serve m --api-key {secret} --hf-token {secret} --hf-overrides {overrides}"
     assert secret not in repr(launches(text, "x"))
     assert "hf_abcdefghijkl" not in repr(launches(text, "x"))
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "ls -la", "echo 'vllm is nice'", "grep vllm serve.log", "docker ps", "docker run", "\x00\x00", "vllm bench serve --model m"],
-)  # fmt: skip
+    [
+        "",
+        "ls -la",
+        "echo 'vllm is nice'",
+        "grep vllm serve.log",
+        "docker ps",
+        "docker run",
+        "\x00\x00",
+        "vllm bench serve --model m",
+    ],
+)
 def test_text_that_starts_no_server_gives_none(text):
     assert launches(text, "x") == ()
 

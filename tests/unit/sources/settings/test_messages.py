@@ -55,14 +55,50 @@ def test_ordinary_lines_change_nothing(engine):
 @pytest.mark.parametrize(
     ("engine", "line", "name", "value", "asked"),
     [
-        ("sglang", "max_running_requests is capped to 21 by the mamba state cache (max_mamba_cache_size=64, 3 state slots per request).", "max_running_requests", 21, None),
-        ("sglang", "max_running_requests was reduced from the requested 900 to 333 (per dp worker) due to the available KV cache capacity.", "max_running_requests", 333, 900),
+        (
+            "sglang",
+            (
+                "max_running_requests is capped to 21 by the mamba state cache "
+                "(max_mamba_cache_size=64, 3 state slots per request)."
+            ),
+            "max_running_requests",
+            21,
+            None,
+        ),
+        (
+            "sglang",
+            (
+                "max_running_requests was reduced from the requested 900 to 333 (per dp worker) "
+                "due to the available KV cache capacity."
+            ),
+            "max_running_requests",
+            333,
+            900,
+        ),
         ("vllm", "Truncating max_cudagraph_capture_size to 24", "max_cudagraph_capture_size", 24, None),
-        ("vllm", "Reducing Torch parallelism from 48 threads to 2 to avoid unnecessary CPU contention. Set OMP_NUM_THREADS", "OMP_NUM_THREADS", 2, 48),
-        ("vllm", "Async scheduling will be disabled because it is not supported with the `ray` distributed executor backend.", "async_scheduling", False, None),
+        (
+            "vllm",
+            (
+                "Reducing Torch parallelism from 48 threads to 2 to avoid unnecessary CPU contention. "
+                "Set OMP_NUM_THREADS"
+            ),
+            "OMP_NUM_THREADS",
+            2,
+            48,
+        ),
+        (
+            "vllm",
+            (
+                "Async scheduling will be disabled because it is not supported with the `ray` "
+                "distributed executor backend."
+            ),
+            "async_scheduling",
+            False,
+            None,
+        ),
         ("vllm", "Cudagraph is disabled under eager mode", "compilation_config.cudagraph_mode", "NONE", None),
     ],
-)  # fmt: skip
+)
 def test_words_that_engines_print(engine, line, name, value, asked):
     found = {said.name: said for said in changes_in([line], engine, "x")}
     assert (found[name].value, found[name].asked) == (value, asked)
