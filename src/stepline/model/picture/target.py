@@ -1,6 +1,6 @@
 """Who is under diagnosis: model, GPU, layout and context, from the evidence first and the command line second."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ def find_target(run: Run, setup: Setup) -> tuple[Target, str | None]:
     """The server, and why there can be no floor (None when model and GPU are known)."""
     server = run.server
     architecture, no_model = _architecture(run, setup)
-    gpu, no_gpu = _gpu(setup.gpu, _said(server.gpu))
+    gpu, no_gpu = _gpu(_said(server.gpu), *_traced_gpus(run), setup.gpu)
     missing = [reason for reason in (no_model, no_gpu) if reason]
     configured, source = _configured_context(run, setup)
     layout = Layout(
@@ -63,16 +63,23 @@ def _architecture(run: Run, setup: Setup) -> tuple[Architecture | None, str | No
     return architecture, None
 
 
-def _gpu(given: str | None, said: str | None) -> tuple[Gpu | None, str | None]:
-    """The GPU that the evidence names, else the one given; a name that nobody knows leaves the other its chance."""
+def _gpu(*names: str | None) -> tuple[Gpu | None, str | None]:
+    """The first of the names that a data file knows: what the evidence says before what the user says."""
     reasons: list[str] = []
-    for name in (said, given):
+    for name in dict.fromkeys(names):
         try:
             if name is not None:
                 return find_gpu(name), None
         except UnknownFact as error:
             reasons.append(str(error))
     return None, "; ".join(reasons) or "the GPU is not known: give --gpu"
+
+
+def _traced_gpus(run: Run) -> Iterator[str]:
+    """Names of the devices that the traces ran on."""
+    for rank in run.trace.ranks if run.trace is not None else ():
+        if rank.device is not None and rank.device.name:
+            yield rank.device.name
 
 
 def _configured_context(run: Run, setup: Setup) -> tuple[int | None, str | None]:

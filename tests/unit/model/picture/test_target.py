@@ -6,6 +6,7 @@ from stepline.errors import UnknownFact
 from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import Run
 from stepline.evidence.server import ServerFacts
+from stepline.evidence.trace import RankTrace, TraceDevice, TraceSummary
 from stepline.model.picture.picture import Setup, floor_of
 from stepline.model.picture.target import find_target
 
@@ -37,6 +38,25 @@ def test_an_unknown_cache_type_costs_the_floor_and_names_the_known_ones():
 def test_where_the_evidence_names_an_unknown_gpu_the_one_given_counts():
     found, missing = target(Setup(gpu="h200"), gpu="NVIDIA Graphics Device", model="Qwen/Qwen3-8B")
     assert (found.gpu.name, missing) == ("NVIDIA H200 SXM", None)
+
+
+def test_a_trace_names_the_gpu_where_no_other_evidence_does():
+    trace = TraceSummary(
+        ranks=(
+            RankTrace(
+                file="t.json",
+                events=1,
+                gpu_events=1,
+                span_ms=1.0,
+                busy_ms=1.0,
+                device=TraceDevice(name="NVIDIA H200"),
+            ),
+        )
+    )
+    found, _ = find_target(Run(trace=trace), Setup(gpu="a100"))
+    assert found.gpu.name == "NVIDIA H200 SXM"
+    said = ServerFacts(gpu=Sourced("NVIDIA L4", Origin("server.log", 1)))
+    assert find_target(Run(server=said, trace=trace), Setup())[0].gpu.name == "NVIDIA L4"
 
 
 def test_both_unknown_gpus_are_named_with_the_nearest():

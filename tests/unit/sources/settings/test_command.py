@@ -1,6 +1,6 @@
 """Launch commands of every engine, however they are wrapped, and text that is none."""
 
-# ruff: noqa: E501  # engines' own lines and commands, whole
+# engines' own lines and commands, whole
 
 import string
 

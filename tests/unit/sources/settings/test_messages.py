@@ -1,6 +1,6 @@
 """Engines' own words for what they changed: made anew from their templates with other numbers."""
 
-# ruff: noqa: E501  # engines' own lines and commands, whole
+# engines' own lines and commands, whole
 
 import pytest
 
