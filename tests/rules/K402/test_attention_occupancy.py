@@ -101,7 +101,7 @@ def test_no_cost_at_the_load_is_made_of_contexts_where_no_step_of_the_load_is_kn
     assert cache_at_most(picture(run, gpu=None, context_length=4000)) is None
 
 
-def _traced(waves: float, attention_ms: float, **facts: object):
+def _traced(waves: float, attention_ms: float, traced_batch: int = 8, **facts: object):
     """Eight sequences of 24,000 tokens: a step of 37 ms, so much of it in an attention kernel of so many waves."""
     kernel = TraceKernel(
         name="_fwd_grouped_kernel_stage1",
@@ -117,7 +117,7 @@ def _traced(waves: float, attention_ms: float, **facts: object):
     )
     loaded = msgspec.structs.replace(level(8, 100.0, 45.0, 4000.0), input_tokens=24_000, output_tokens=128)
     run = server([Stage(running=8, step_ms=37.0, context=24_000)], levels=[loaded] if facts else (), **facts)
-    return with_trace(run, batch=8, busy_ms=36.5, attention=kernel)
+    return with_trace(run, batch=traced_batch, busy_ms=36.5, attention=kernel)
 
 
 def test_a_trace_confirms_a_grid_that_leaves_sms_idle():
@@ -127,6 +127,14 @@ def test_a_trace_confirms_a_grid_that_leaves_sms_idle():
     assert "24 %" in answer.headline
     assert any("runs 8×8 blocks" in line.text for line in answer.evidence)
     assert answer.gain is not None
+
+
+@pytest.mark.parametrize(("traced_batch", "fires"), [(1, False), (2, True), (8, True)])
+def test_a_grid_that_the_loads_batch_would_fill_is_not_the_loads(traced_batch, fires):
+    answer = check(
+        "K402", _traced(waves=0.2, attention_ms=31.0, traced_batch=traced_batch)
+    )  # 1.6 and 0.8 waves at 8
+    assert isinstance(answer, Fired) is fires
 
 
 def test_a_trace_without_attention_kernels_leaves_it_to_the_contexts():

@@ -13,9 +13,9 @@ Evidence needed:
 
 How it decides:
     From a trace: attention takes at least 10 % of the step and three times its floor, and the blocks of its dearest
-    kernel do not even fill the SMs once: confirmed. Without one: on one machine cache and weights come from the same
-    memory. The cache is read over twice as slowly as the weights, and what that costs at the longest context is at
-    least 10 % of the step.
+    kernel do not even fill the SMs once, nor would at the load's batch: confirmed. Without one: on one machine cache
+    and weights come from the same memory. The cache is read over twice as slowly as the weights, and what that costs
+    at the longest context is at least 10 % of the step.
 
 What would prove it wrong:
     Another attention backend with the same slope, or a grid that fills the SMs.
@@ -88,6 +88,8 @@ def _from_trace(picture: Picture) -> Fired | None:
         or took_ms < EXCESS.above_roofline * floor_ms
     ):
         return None
+    if _at_load(picture, dearest.waves) >= 1:
+        return None
     step, gain = traced_batch_step(picture), None
     if step is not None:
         rest = step.measured_ms - took_ms
@@ -124,6 +126,14 @@ def _from_trace(picture: Picture) -> Fired | None:
         tries=(_TRY,),
         proof=_PROOF,
     )
+
+
+def _at_load(picture: Picture, waves: float) -> float:
+    """Waves that the kernel can come to at the load: more sequences are more blocks, of at most as many splits each."""
+    batch = picture.traced.group.batch if picture.traced is not None else None
+    if picture.step is None or not batch:
+        return waves
+    return waves * max(1.0, picture.step.running / batch)
 
 
 def _from_contexts(picture: Picture) -> Outcome:
