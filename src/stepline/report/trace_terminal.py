@@ -7,6 +7,7 @@ from rich.table import Table
 
 from stepline import units
 from stepline.evidence.trace import RankTrace, StepGroup, TraceKernel, TraceSummary
+from stepline.facts.kernel_family import family
 from stepline.model.trace import span_at
 
 _OTHER_CONTEXT = 8192
@@ -156,6 +157,7 @@ def _kernels(console: Console, kernels: tuple[TraceKernel, ...]) -> None:
         notes += [f"{units.size(kernel.byte_s)}/s"] if kernel.byte_s else []
         notes += [f"{kernel.flop_s / 1e12:.3g} TFLOP/s"] if kernel.flop_s else []
         notes += ["context-shaped"] if kernel.context_multiple else []
+        notes += _read_of(kernel.name)
         site = f"\n[dim]{kernel.site}[/]" if kernel.site else ""
         table.add_row(
             units.ms(kernel.busy_ms),
@@ -167,6 +169,20 @@ def _kernels(console: Console, kernels: tuple[TraceKernel, ...]) -> None:
         )
     if kernels:
         console.print(table)
+
+
+def _read_of(name: str) -> list[str]:
+    """What reading the kernel's source told of how it works."""
+    known = family(name)
+    again = {
+        "slot": "reads weights once for each token and expert",
+        "head": "reads the cache once for each head",
+    }
+    return [
+        *([again[known.rereads]] if known.rereads else []),
+        *(["as long as the configured context"] if known.sized == "configured" else []),
+        *([f"in place of {known.fallback}"] if known.fallback else []),
+    ]
 
 
 def short(name: str) -> str:

@@ -4,6 +4,7 @@ import json
 import pytest
 
 from stepline.cli import trace
+from stepline.cli.trace_view import _read_of
 from stepline.errors import Inconclusive, UnreadableEvidence, UsageError
 from stepline.tasks import traces
 from stepline.tasks.traces import TraceRequest
@@ -81,3 +82,11 @@ def test_a_trace_cut_short_before_its_gpu_work_says_so(tmp_path):
     cut.write_text(whole[: whole.rindex("aten::add")])
     with pytest.raises(Inconclusive, match=r"cut short .*copy it again"):
         run(cut)
+
+
+def test_the_table_says_what_reading_a_kernels_source_told():
+    said = _read_of("_tiled_sparse_decode_kernel")
+    assert said[0] == "reads the cache once for each head"
+    assert said[1].startswith("in place of FlashMLA")
+    assert _read_of("smxx_clean_logits") == ["as long as the configured context"]
+    assert _read_of("nvjet_sm90_tst_64x16") == []
