@@ -2,9 +2,9 @@ import argparse
 import json
 
 import pytest
+from stepline.cli.trace_view import _read_of
 
 from stepline.cli import trace
-from stepline.cli.trace_view import _read_of
 from stepline.errors import Inconclusive, UnreadableEvidence, UsageError
 from stepline.tasks import traces
 from stepline.tasks.traces import TraceRequest

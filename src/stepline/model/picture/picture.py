@@ -74,6 +74,14 @@ def floor_of(target: Target, running: float, context_tokens: float, routing: Rou
     )
 
 
+def floor_or_none(target: Target, running: float, context_tokens: float, routing: Routing) -> Floor | None:
+    """The same; None where the model, the GPU, the cache's type or the layout allows none: `assess` says which."""
+    try:
+        return floor_of(target, running, context_tokens, routing)
+    except UnknownFact:
+        return None
+
+
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """The decode step at the load: its instrument, and how that instrument was disturbed."""
 
@@ -188,11 +196,8 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.step.measured_ms / self.floors.here.total_ms
 
     def floor_at(self, running: float, routing: Routing) -> Floor | None:
-        """The floor of a step at another batch; None without model, GPU or live context."""
-        known = self.target.architecture is not None and self.target.gpu is not None
-        return (
-            floor_of(self.target, running, self.context.tokens, routing) if known and self.context else None
-        )
+        """The floor of a step at another batch; None without model, GPU or live context, or what a floor needs."""
+        return floor_or_none(self.target, running, self.context.tokens, routing) if self.context else None
 
     @property
     def rate_tok_s(self) -> float | None:

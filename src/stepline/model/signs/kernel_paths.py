@@ -9,7 +9,7 @@ import msgspec
 
 from stepline.evidence.trace import StepGroup, TraceKernel
 from stepline.facts import kernels
-from stepline.model.picture.picture import Picture, floor_of
+from stepline.model.picture.picture import Picture, floor_or_none
 from stepline.model.picture.sign import sign
 from stepline.model.roofline.architecture import Architecture
 from stepline.threshold import Threshold
@@ -140,10 +140,9 @@ def component_floor_ms(picture: Picture, component: str, batch: int | None) -> f
 @sign
 def weights_floor_ms(picture: Picture, batch: int | None) -> float | None:
     """The least time in which all weights of a step are read in the checkpoint's type; None without model or GPU."""
-    target = picture.target
-    if target.architecture is None or target.gpu is None:
+    floor = floor_or_none(picture.target, float(batch or 1), 1.0, "strict")
+    if floor is None:
         return None
-    floor = floor_of(target, float(batch or 1), 1.0, "strict")
     return sum(part.ms for part in floor.components if part.name not in OWNERS["attention"])
 
 

@@ -1,5 +1,6 @@
 """What computing retracted requests again takes, where no counter of prefilled tokens tells: by the closed loop."""
 
+from stepline.errors import UnknownFact
 from stepline.model.measure.preemption import retractions
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
@@ -10,13 +11,15 @@ from stepline.model.roofline.prefill_floor import prefill_floor_ms
 
 @sign
 def prompt_floor_ms(picture: Picture, tokens: float | None) -> float | None:
-    """Least time of one prompt of `tokens`; None without length, model or GPU."""
+    """Least time of one prompt of `tokens`; None without length, model or GPU, or in a layout that cannot be."""
     target = picture.target
     if tokens is None or target.architecture is None or target.gpu is None:
         return None
-    return prefill_floor_ms(
-        Deployment(target.architecture, target.gpu, target.layout), tokens, routing="expected"
-    )
+    server = Deployment(target.architecture, target.gpu, target.layout)
+    try:
+        return prefill_floor_ms(server, tokens, routing="expected")
+    except UnknownFact:
+        return None
 
 
 @sign

@@ -1,5 +1,6 @@
 """Who is under diagnosis, from names as logs and people write them."""
 
+import msgspec
 import pytest
 
 from stepline.errors import UnknownFact
@@ -7,8 +8,13 @@ from stepline.evidence.origin import Origin, Sourced
 from stepline.evidence.run import Run
 from stepline.evidence.server import ServerFacts
 from stepline.evidence.trace import RankTrace, TraceDevice, TraceSummary
+from stepline.findings.diagnose import diagnose
+from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Setup, floor_of
 from stepline.model.picture.target import find_target
+from stepline.model.signs.kernel_paths import weights_floor_ms
+from tests.rules.server import Stage, server
+from tests.rules.traces import with_trace
 
 
 def target(setup=None, **said):
@@ -73,3 +79,18 @@ def test_a_base_that_stands_in_for_a_derived_model_is_said():
     assert missing is None
     assert any("Qwen/Qwen3-8B, whose config stands in" in part for part in found.architecture.not_counted)
     assert any("stands in" in part for part in floor_of(found, 1, 100, "strict").not_counted)
+
+
+@pytest.mark.parametrize("broken", [{"kv_dtype": "float7_e3m3"}, {"ep": 7}])
+def test_what_allows_no_floor_costs_it_everywhere_and_no_more(broken):
+    """A trace, whose rules ask for floors of their own, and a server that no floor can be computed for."""
+    names = {"gpu": "NVIDIA H200", "model": "Qwen/Qwen3-30B-A3B", "tp": 4, **broken}
+    facts = {name: Sourced(value, Origin("server.log", 1)) for name, value in names.items()}
+    run = with_trace(server([Stage(running=8, step_ms=20.0, context=4000)]), batch=8, busy_ms=19.0)
+    run = msgspec.structs.replace(run, server=msgspec.structs.replace(run.server, **facts), model_config=None)
+    seen = assess(run, Setup())
+    assert seen.floors is None
+    assert seen.floor_at(8, "strict") is None
+    assert weights_floor_ms(seen, 8) is None
+    answer = diagnose(seen)
+    assert answer.step.measured_ms == pytest.approx(20.0, rel=0.2)
