@@ -87,6 +87,7 @@ class _Reading:
     def _numbers(self) -> None:
         """Take out loads (`c8`, `ctx 2048`), percentiles and unknown words."""
         kept: list[Phrase] = []
+        pending: tuple[str, str] | None = None
         for phrase in self.phrases:
             word = phrase.text
             if percentile := _PERCENTILE.match(word):
@@ -97,10 +98,15 @@ class _Reading:
                 continue
             elif (bare := _NUMBER.match(word)) and kept and self._load(kept[-1].text, *bare.groups()):
                 kept.pop()
+            elif pending and (self._load(word, *pending) or self._load(_of_one(phrase), *pending)):
+                pending = None
+                self.unknown.pop()
             elif phrase.meanings:
                 kept.append(phrase)
             elif word not in ("and", "for", "in", "to"):
                 self.unknown.append(word)
+                before = _NUMBER.match(word)
+                pending = (before[1], before[2]) if before else None
         alone = len(kept) == 1 and not self.unknown
         self.phrases = [phrase for phrase in kept if alone or not _is_letter(phrase)]
 
@@ -293,6 +299,12 @@ class _Reading:
                 unit for unit in units if unit in _SECONDS and not (unit == "min" and self.statistic == "min")
             ]
         return units[0] if units else None
+
+
+def _of_one(phrase: Phrase) -> str:
+    """`1 user`, `8 requests`: so many at once."""
+    one = phrase.meanings.get("subject") == "request" or phrase.meanings.get("noun") == "request"
+    return "concurrency" if one else phrase.text
 
 
 def _is_letter(phrase: Phrase) -> bool:

@@ -1,6 +1,7 @@
 """Tables that people and tools write, told by what their columns measure: load levels, steps, trials, GPU samples."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -40,7 +41,8 @@ def recognises(peek: Peek) -> bool:
         return False
     lines = text_of(peek.head[:HEAD]).splitlines()
     return bool(
-        next(grids(lines, is_header), None)
+        next(grids(lines, is_header, is_side), None)
+        or len(list(islice(_objects(lines), 2))) == 2
         or next(blocks(lines), None)
         or next(equals(lines), None)
         or next(commands(lines), None)
@@ -80,12 +82,16 @@ def read_text(content: str, file: str) -> Run:
     runs: list[Run] = [*read_commands(lines, file)]
     failed: UnreadableEvidence | None = None
     taken: set[int] = set()
-    for grid in grids(lines, is_header):
+    for grid in grids(lines, is_header, is_side):
         taken.update((grid.header_line, *grid.lines))
         try:
             runs.append(_read_grid(grid, file))
         except UnreadableEvidence as error:
             failed = failed or error
+    if found_rows := list(_objects(lines)):
+        runs += _if_readable(
+            lambda: _read_rows([row for _, row in found_rows], [Origin(file, n) for n, _ in found_rows], file)
+        )
     left = [line if number not in taken else "" for number, line in enumerate(lines, 1)]
     for kind in (blocks, equals):
         found = list(kind(left))
@@ -173,13 +179,32 @@ def is_header(names: Sequence[str]) -> bool:
     return bool(measured) and len(names) >= 2 and _plain(names)
 
 
+def is_side(names: Sequence[str]) -> bool:
+    """True for first cells of lines that name quantities, most of them."""
+    told = sum(parse(name).what is not None for name in names)
+    return told >= 2 and 2 * told > len(names)
+
+
+def _objects(lines: Sequence[str]) -> Iterator[tuple[int, Row]]:
+    """Lines that are JSON objects with a quantity in them, among lines of anything else."""
+    for number, line in enumerate(lines, 1):
+        if not line.startswith("{") or not line.rstrip().endswith("}"):
+            continue
+        try:
+            found = msgspec.json.decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        for _, row in rows_in(found):
+            yield number, row
+
+
 def _plain(names: Sequence[str]) -> bool:
     """True for short names: a load alone is no sign of a table in prose."""
     return all(len(split(name)) <= 6 and len(name) <= 60 for name in names)
 
 
 def _number(name: str) -> bool:
-    return bool(name) and not any(character.isalpha() for character in name)
+    return bool(name) and "%" not in name and not any(character.isalpha() for character in name)
 
 
 def _turned(grid: Grid) -> list[Row] | None:
@@ -192,9 +217,17 @@ def _turned(grid: Grid) -> list[Row] | None:
     label = grid.names[0] if parse(grid.names[0]).what is None and grid.names[0] else "arm"
     label = label if split(label) not in (("metric",), ("metrics",), ("name",)) else "arm"
     turned: list[Row] = []
+    loads = [parse(name) for name in grid.names[1:]]
+    stated = len({load.at[0][0] for load in loads if len(load.at) == 1}) == 1 and all(
+        len(load.at) == 1 and not load.words for load in loads
+    )
     for place, name in enumerate(grid.names[1:], 1):
         row: dict[str, Any] = {cells[0]: cells[place] for cells in grid.rows}
-        turned.append(row if len(grid.names) == 2 else {label: name, **row})
+        if stated:
+            what, value = loads[place - 1].at[0]
+            turned.append({what: value, **row})
+        else:
+            turned.append(row if len(grid.names) == 2 else {label: name, **row})
     return turned
 
 

@@ -238,3 +238,33 @@ def test_a_printed_result_is_a_level(tmp_path: Path) -> None:
     (level,) = read([tmp_path]).levels
     assert (level.concurrency, level.tok_s, level.tpot_ms, level.tpot_p99_ms) == (4, 450, 8.2, 9.9)
     assert (level.ttft_ms, level.chunk_gap_ms, level.itl_ms, level.output_tokens) == (520, 24, None, 900)
+
+
+def test_loads_in_the_header_and_quantities_at_the_side(tmp_path: Path) -> None:
+    (tmp_path / "t.md").write_text(
+        "| Config | 1 user | 8 users |\n|---|---|---|\n| baseline (tok/s) | 45 | 210 |\n| eager (tok/s) | 21 | 120 |\n"
+    )
+    run = read([tmp_path])
+    assert trials(run) == [
+        ("arm=eager", "baseline", 45, 21, "tok_s"),
+        ("arm=eager", "baseline", 210, 120, "tok_s"),
+    ]
+    assert [trial.concurrency for trial in run.levers] == [1, 8]
+
+
+def test_prompts_alone_are_no_decoding(tmp_path: Path) -> None:
+    text = "model,backend,test,t/s\nllama 7B,CUDA,tg128,132.19 ± 0.55\nllama 7B,CUDA,pp512,2368.80 ± 93.24\n"
+    run = run_of(tmp_path, text)
+    assert [level.tok_s for level in run.levels] == [132.19]
+
+
+def test_json_lines_among_others(tmp_path: Path) -> None:
+    (tmp_path / "out.log").write_text(
+        'starting\n{"concurrency": 4, "output_throughput": 120.0}\nINFO x\n{"concurrency": 8, "output_throughput": 190.0}\n'
+    )
+    assert [level.concurrency for level in read([tmp_path]).levels] == [4, 8]
+
+
+def test_percentiles_without_a_quantity_are_no_reason_to_pass_a_table_over(tmp_path: Path) -> None:
+    text = "Name,Request Count,Failure Count,Average Response Time,Requests/s,50%,99%\nx,120,0,5310.5,1.92,5200,9500\n"
+    assert run_of(tmp_path, text).levels[0].requests_s == 1.92

@@ -32,11 +32,21 @@ class Grid(NamedTuple):
     """Rows with more cells than the header."""
 
 
-def grids(lines: Sequence[str], is_header: Callable[[Sequence[str]], bool]) -> Iterator[Grid]:
-    """Every table of a text; `is_header` tells whether these cells name quantities."""
+def grids(
+    lines: Sequence[str],
+    is_header: Callable[[Sequence[str]], bool],
+    is_side: Callable[[Sequence[str]], bool] = lambda _names: False,
+) -> Iterator[Grid]:
+    """Every table of a text.
+
+    Args:
+        lines: the text.
+        is_header: whether these cells of one line name quantities.
+        is_side: whether these cells, the first of each line, do: then the header may be anything.
+    """
     at = 0
     while at < len(lines):
-        found = _grid_at(lines, at, is_header)
+        found = _grid_at(lines, at, is_header) or _turned_at(lines, at, is_side)
         if found is None:
             at += 1
             continue
@@ -57,6 +67,23 @@ def _grid_at(lines: Sequence[str], at: int, is_header: Callable[[Sequence[str]],
             grid = _body(lines, at, names, layout, split)
             if grid.rows and (layout != "words" or _numeric(grid)):
                 return grid
+    return None
+
+
+def _turned_at(lines: Sequence[str], at: int, is_side: Callable[[Sequence[str]], bool]) -> Grid | None:
+    """The table below this line that names its quantities in the first column."""
+    text = lines[at].translate(_BARS)
+    for layout, split in _layouts(text):
+        names = tuple(split(text))
+        if layout in ("column", "words") or not 2 <= len(names) <= MAX_COLUMNS:
+            continue
+        if any(re.match(r"[~<>]?[-+]?\d[\d.,]*$", name) for name in names[1:]) or text.rstrip().endswith(":"):
+            continue  # values already: a list of names and values has no header
+        if layout == "aligned" and at + 1 < len(lines) and len(split(lines[at + 1])) == len(names) + 1:
+            names = ("", *names)  # the corner is empty
+        grid = _body(lines, at, names, layout, split)
+        if len(grid.rows) > 1 and is_side([cells[0] for cells in grid.rows]):
+            return grid
     return None
 
 

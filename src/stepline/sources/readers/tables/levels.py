@@ -1,5 +1,6 @@
 """Load levels and steps from the rows of a table, in an order of their own: that of the rows says nothing."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -8,6 +9,7 @@ from stepline.evidence.origin import Origin
 from stepline.evidence.run import ReadingDoubt
 from stepline.sources.quantities import checks
 from stepline.sources.quantities.cells import cell
+from stepline.sources.quantities.quantity import parse
 from stepline.sources.readers.tables.order import arm_key
 from stepline.sources.readers.tables.point import Numbers, Units, centre, numbers, point_of
 from stepline.sources.readers.tables.roles import Column, Roles, Row
@@ -132,11 +134,19 @@ def _levels(
         fields = fields_of(found)
         if not _worth(fields, measured=bool(mine)):
             continue
+        if _is_prefill(table, row):
+            continue
         fields, texts = without_contradictions(fields, found)
         for law, said in texts.items():
             broken.setdefault(law, []).append((said, origin))
         arms = ", ".join([*label, *([f"arm={words}"] if words else [])])
         yield LoadLevel(origin=origin, arm=arms or None, **fields)
+
+
+def _is_prefill(table: Table, row: Row) -> bool:
+    """True where the work that was asked for is prompts alone: `pp512` of llama-bench, or a phase called prefill."""
+    asked = [text(row, name) for name in table.roles.workloads]
+    return any(re.fullmatch(r"pp ?\d+", one) or parse(f"{one} tok/s").side == "input" for one in asked if one)
 
 
 def _worth(fields: Mapping[str, Any], *, measured: bool) -> bool:
