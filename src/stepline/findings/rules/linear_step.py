@@ -14,7 +14,8 @@ How it decides:
     The per-request part is most of the step and over three times the roofline's slope. When the configured context far
     exceeds the live one, K401 explains the same line and goes first; K403 is then its rival. From a trace: kernels that
     every layer launches once for each of eight or more requests take at least 10 % of the step at the load, to which
-    they grow with the batch. Suspected either way.
+    they grow with the batch. Without a law, from client levels or stated batches alone: three of them or more, the
+    heaviest four times the lightest, and no rate above 1.25 times the lightest's. Suspected either way.
 
 What would prove it wrong:
     A sweep of batches in which the step stays flat, or a slope that the KV reads of the true context explain.
@@ -47,6 +48,7 @@ from stepline.model.measure.law import StepLaw
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.context_law import cache_at_load
+from stepline.model.signs.flat_rate import FlatRate, flat_rate
 from stepline.model.signs.kernel_paths import one_by_one
 from stepline.model.signs.per_request_excess import PerRequestCost, capacity_explains
 
@@ -54,6 +56,9 @@ from stepline.model.signs.per_request_excess import PerRequestCost, capacity_exp
 def check(picture: Picture) -> Outcome:
     """Decide whether the step grows with the batch beyond the roofline."""
     excess = roofline_excess(picture)
+    flat = flat_rate(picture) if isinstance(excess, CannotTell) else None
+    if flat is not None:
+        return _flat(flat)
     cache = cache_at_load(picture)
     if isinstance(excess, tuple) and cache is not None and cache.matters:
         return Clear("the cost follows the live context: K402 accounts for it")
@@ -69,6 +74,42 @@ def check(picture: Picture) -> Outcome:
             "a short trace, a sweep of live context, or an A/B of the configured context",
         )
     return _fired(picture, law, cost)
+
+
+def _flat(flat: FlatRate) -> Fired:
+    """A rate that no further request raises; of client levels, waiting is the nearest rival."""
+    rivals = [
+        Rival(
+            "K401 context-capacity-work", "configured and live context, then a trace or an A/B of the setting"
+        ),
+        Rival("K404 kernel-fallback", "a trace: kernel names and their paths"),
+    ]
+    if not flat.of_batches:
+        rivals.insert(0, Rival("S201 batch-capped", "the running batch and queue in the log or /metrics"))
+    what = "running" if flat.of_batches else "streams"
+    return Fired(
+        status="suspected",
+        headline=f"{flat.heavy:g} {what} get {units.tok_s(flat.heavy_tok_s)}, {flat.light:g} "
+        f"{units.tok_s(flat.light_tok_s)}: batching gains nothing",
+        evidence=(
+            Observation(
+                f"per request {units.ms(1000 * flat.light / flat.light_tok_s)} a token at {flat.light:g} and "
+                f"{units.ms(1000 * flat.heavy / flat.heavy_tok_s)} at {flat.heavy:g}: each further request costs what "
+                "the first does, though the weights are read once for all"
+            ),
+        ),
+        recoverable_tok_s=None,
+        gain=None,
+        ruled_out=(RuledOut("weight reads", "they are the same for every batch and cannot grow with it"),),
+        rivals=tuple(rivals),
+        tries=(
+            Try(
+                "take a short trace without stacks at two batches",
+                "seconds of stalled service while it is written",
+            ),
+        ),
+        proof=Proof("stepline trace on a capture at each of two batches", 10.0),
+    )
 
 
 def _one_by_one(picture: Picture) -> Fired | None:

@@ -3,6 +3,7 @@
 Batch
   batch_limit          running_limit           what keeps the running batch below the load
                        enough_context          a configured context with room over the live one
+  flat_rate            flat_rate               a rate that no further request raises
   speculation          tokens_a_step           tokens that a request gets in a step
                        wasted                  whether speculation brings next to nothing
 Prompts

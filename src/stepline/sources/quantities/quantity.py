@@ -101,6 +101,8 @@ class _Reading:
             elif pending and (self._load(word, *pending) or self._load(_of_one(phrase), *pending)):
                 pending = None
                 self.unknown.pop()
+            elif "tool" in phrase.meanings:
+                self.unknown.append(word)  # a client's name tells columns apart
             elif phrase.meanings:
                 kept.append(phrase)
             elif word not in ("and", "for", "in", "to"):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 CLASSES = (
     *("what", "noun", "side", "rate", "token_rate", "request_rate", "time", "count", "statistic", "unit"),
-    *("per", "subject", "instrument", "neutral", "arm", "changes", "part", "clock"),
+    *("per", "subject", "instrument", "neutral", "arm", "changes", "part", "clock", "tool"),
 )
 """What a phrase can be; one may be of several classes (`min` is a statistic and a unit)."""
 

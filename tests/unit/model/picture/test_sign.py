@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from stepline.findings.diagnose import diagnose
+from stepline.model.picture import picture as waist
 from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Setup
-from stepline.model.picture.picture import picture as waist
 from stepline.model.picture.sign import SIGNS, sign
 from stepline.model.signs.batch_limit import running_limit
 from stepline.sources.read import read

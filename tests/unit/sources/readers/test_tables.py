@@ -260,7 +260,8 @@ def test_prompts_alone_are_no_decoding(tmp_path: Path) -> None:
 
 def test_json_lines_among_others(tmp_path: Path) -> None:
     (tmp_path / "out.log").write_text(
-        'starting\n{"concurrency": 4, "output_throughput": 120.0}\nINFO x\n{"concurrency": 8, "output_throughput": 190.0}\n'
+        'starting\n{"concurrency": 4, "output_throughput": 120.0}\nINFO x\n'
+        '{"concurrency": 8, "output_throughput": 190.0}\n'
     )
     assert [level.concurrency for level in read([tmp_path]).levels] == [4, 8]
 
