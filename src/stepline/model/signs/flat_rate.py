@@ -19,9 +19,8 @@ class T:
         1.25,
         "times the rate at the lightest load",
         why="Up to this best rate nothing is gained by more requests.",
-        source="of the H200 recordings in tests/data that begin with one stream and are undisturbed each gains 2.6 times "
-        "or more by eight streams, those of the founding fault 3.0; half of the least gain on the logarithmic "
-        "scale is 1.6",
+        source="of the undisturbed H200 recordings in tests/data that begin with one stream each gains 2.6 times or more "
+        "by eight streams, that of the founding fault 3.0",
     )
     spread = Threshold(4.0, "times the lightest load", why="A narrower range of loads does not tell it.")
     light = Threshold(

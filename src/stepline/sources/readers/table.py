@@ -22,6 +22,7 @@ from stepline.sources.quantities.split import split
 from stepline.sources.readers.indented import parse_indented
 from stepline.sources.readers.tables import gpu
 from stepline.sources.readers.tables.grid import Grid, grids
+from stepline.sources.readers.tables.kernels import is_summary, read_summary
 from stepline.sources.readers.tables.levels import levels_of, table_of
 from stepline.sources.readers.tables.nested import rows_in
 from stepline.sources.readers.tables.pairs import blocks, equals
@@ -42,6 +43,7 @@ def recognises(peek: Peek) -> bool:
     lines = text_of(peek.head[:HEAD]).splitlines()
     return bool(
         next(grids(lines, is_header, is_side), None)
+        or next(grids(lines, is_summary), None)
         or len(list(islice(_objects(lines), 2))) == 2
         or next(blocks(lines), None)
         or next(equals(lines), None)
@@ -82,7 +84,12 @@ def read_text(content: str, file: str) -> Run:
     runs: list[Run] = [*read_commands(lines, file)]
     failed: UnreadableEvidence | None = None
     taken: set[int] = set()
-    for grid in grids(lines, is_header, is_side):
+    for grid in grids(lines, is_summary):
+        if (summary := read_summary(grid, file)) is not None:
+            taken.update((grid.header_line, *grid.lines))
+            runs.append(summary)
+    rest = [line if number not in taken else "" for number, line in enumerate(lines, 1)]
+    for grid in grids(rest, is_header, is_side):
         taken.update((grid.header_line, *grid.lines))
         try:
             runs.append(_read_grid(grid, file))
