@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from stepline import read
 from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Picture, Setup
+from stepline.sources.read import read_one_run as read
 
 DATA = Path(__file__).parents[1] / "data"
 

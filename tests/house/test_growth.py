@@ -97,7 +97,7 @@ TOLD = """
 import json, sys
 from stepline.facts.levers import find_lever
 assert find_lever("toy").causes == ("H309",)
-finding = json.load(sys.stdin)["findings"][0]
+finding = json.load(sys.stdin)["runs"][0]["findings"][0]
 assert finding["recoverable_tok_s"] > 0, finding
 """
 

@@ -206,12 +206,12 @@ def _find(http: "Http") -> "Found | None":
 ENGINE = Engine(name="toy", log=ToyLog, metrics=MetricsReader(PREFIX, to_metrics), find=_find)
 '''
 
-ENGINE_TEST = """from stepline.sources.read import read
+ENGINE_TEST = """from stepline.sources.read import read_one_run
 
 
 def test_its_steps_are_read(tmp_path):
     (tmp_path / "toy.log").write_text("toy step: running 4 took 5.0 ms\\n")
-    run = read([tmp_path])
+    run = read_one_run([tmp_path])
     assert run.server.engine.value == "toy"
     assert [report.step_ms for report in run.decodes] == [5.0]
 """

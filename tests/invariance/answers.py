@@ -1,5 +1,6 @@
 """What is compared: the findings in order, and the numbers that were understood."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,17 @@ from stepline.evidence.run import Run
 def answer(folder: Path) -> tuple[Any, ...]:
     """Findings in order, then levels, steps and trials without where they were read."""
     try:
-        run = stepline.read([folder])
+        evidence = stepline.read([folder])
     except UnreadableEvidence:
         return ("unreadable",)
-    findings = tuple((one.code, one.status) for one in stepline.diagnose(run).findings)
-    return findings, _numbers(run)
+    findings = tuple((one.code, one.status) for one in stepline.diagnose(evidence).findings)
+    return findings, _numbers(evidence.runs)
 
 
-def _numbers(run: Run) -> tuple[Any, ...]:
+def _numbers(runs: Sequence[Run]) -> tuple[Any, ...]:
     return tuple(
-        tuple(sorted(_plain(record) for record in records))
-        for records in (run.levels, run.step_rows, run.levers, run.gpu_samples)
+        tuple(sorted(_plain(record) for run in runs for record in getattr(run, kind)))
+        for kind in ("levels", "step_rows", "levers", "gpu_samples")
     )
 
 

@@ -34,6 +34,7 @@ FileKind = Literal[
     "micro-benchmark",
     "environment",
     "launch command",
+    "kernel summary",
 ]
 """What a file was taken for; a saved run says it in these words."""
 

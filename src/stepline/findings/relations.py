@@ -74,6 +74,7 @@ RELATIONS = (
     Relation("K401", "rival of", "H301", "the step is long by GPU work or by the host"),
     Relation("K402", "rival of", "H301", "the step is long by GPU work or by the host"),
     Relation("K402", "rival of", "K404", "attention is slow by its grid or by its kernel"),
+    Relation("K403", "rival of", "S201", "requests that wait behind a cap bring no more tokens either"),
     Relation("K403", "yields to", "K402", "the cost follows the live context"),
     Relation("K403", "yields to", "H304", "the client's gaps hold what delays tokens on their way"),
     Relation("K403", "rival of", "K401", "a line in the batch fits work over the configured context as well"),

@@ -6,7 +6,7 @@ import pytest
 
 import stepline
 from stepline.facts.levers import find_lever, toward_cure
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 
 def found(folder: Path, text: str) -> list[tuple[str, str]]:

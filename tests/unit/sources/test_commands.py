@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from stepline.sources.commands import commands
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 
 def test_a_command_with_shortened_flags() -> None:

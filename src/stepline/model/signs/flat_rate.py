@@ -19,8 +19,8 @@ class T:
         1.25,
         "times the rate at the lightest load",
         why="Up to this best rate nothing is gained by more requests.",
-        source="of the undisturbed H200 recordings in tests/data that begin with one stream each gains 2.6 times or more "
-        "by eight streams, that of the founding fault 3.0",
+        source="of the undisturbed H200 recordings in tests/data that begin with one stream each gains 2.6 times or "
+        "more by eight streams, that of the founding fault 3.0",
     )
     spread = Threshold(4.0, "times the lightest load", why="A narrower range of loads does not tell it.")
     light = Threshold(

@@ -12,7 +12,7 @@ from stepline.model.picture.assess import assess
 from stepline.model.picture.picture import Setup
 from stepline.model.picture.sign import SIGNS, sign
 from stepline.model.signs.batch_limit import running_limit
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 from tests.rules.server import Stage, server
 
 

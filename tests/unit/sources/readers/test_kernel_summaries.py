@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 
 def test_a_table_of_kernels_and_percent(tmp_path: Path) -> None:

@@ -43,4 +43,4 @@ def test_a_log_line_with_commas_is_no_table(tmp_path):
 
 def test_a_trace_is_listed_and_not_read(tmp_path):
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(TRACE))
-    assert [file.kind for file in read([tmp_path]).files] == ["profiler trace"]
+    assert [file.kind for file in read([tmp_path]).runs[0].files] == ["profiler trace"]
