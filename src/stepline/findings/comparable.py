@@ -101,13 +101,12 @@ def refused(difference: str) -> UsageError:
 
 def _same_model(one: str, other: str) -> bool:
     """True for one model, or two checkpoints of it that differ in how their weights are kept."""
-    short, long = sorted((one, other), key=len)
-    return one == other or (long.startswith(short) and _KEPT.fullmatch(long[len(short) :]) is not None)
+    return _KEPT.sub("", one) == _KEPT.sub("", other)
 
 
 _KEPT = re.compile(
     r"(?:[-_.](?:fp8|fp4|nvfp4|mxfp4|bf16|fp16|int4|int8|awq|gptq|w4a16|w8a8|w4a8|w8a16|4bit|8bit|quantized|dynamic"
-    r"|block|marlin|autoround|modelopt))+"
+    r"|block|marlin|autoround|modelopt))+$"
 )
 """What makers of quantised checkpoints put behind a model's name."""
 

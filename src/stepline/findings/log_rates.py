@@ -10,6 +10,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 
+from stepline.evidence.scheduler import DecodeReport
 from stepline.findings.compare import line_verdict
 from stepline.findings.diagnosis import Compared, Span
 from stepline.model.change.speedup import Measured, from_windows, ratio
@@ -22,30 +23,53 @@ COVERS = (
 )
 ONE_LINE = 1.5
 """A single line may hold half a ramp, so a side with one tells only a change beyond that."""
+SAME_USE = 1.5
+LEAST_USE = 0.002
+"""Logs print the use of the pool in steps of 0.1 %."""
 LITTLE_PREFILL = 0.05
 """Prompt tokens computed beside each generated one from which a line is one of prefill."""
 
 
 def log_rates(befores: Sequence[Picture], afters: Sequence[Picture], margin: float) -> tuple[Compared, ...]:
-    """The change at every running batch that both sides' lines show, the lightest first."""
+    """The change at every running batch that both sides held at one context, the lightest first.
+
+    The KV pool's use stands for the context, which no line prints: where a side does not tell it, or the two differ,
+    nobody knows that the loads are one.
+    """
     sides = [_by_batch(side) for side in (befores, afters)]
-    common = sorted(set(sides[0]) & set(sides[1]))
-    return tuple(
-        _compared(running, sides[0][running], sides[1][running], len(common), margin) for running in common
-    )
+    common = [n for n in sorted(set(sides[0]) & set(sides[1])) if _same_use(sides[0][n], sides[1][n])]
+    made = []
+    for running in common:
+        before, after = (_rates(side[running]) for side in sides)
+        made.append(_compared(running, before, after, len(common), margin))
+    return tuple(made)
 
 
-def _by_batch(pictures: Sequence[Picture]) -> dict[int, list[float]]:
-    """Rates by running batch; a batch whose lines are all of prefill keeps those, for both sides may have no other."""
-    quiet: dict[int, list[float]] = defaultdict(list)
-    every: dict[int, list[float]] = defaultdict(list)
+def _by_batch(pictures: Sequence[Picture]) -> dict[int, list[DecodeReport]]:
+    """Lines at the batches that a log held for a while, not those met in passing."""
+    found: dict[int, list[DecodeReport]] = defaultdict(list)
+    held = {round(plateau.running) for picture in pictures for plateau in picture.plateaus}
     for picture in pictures:
         for line in picture.run.decodes:
-            if line.instrument == "interval" and line.running and line.tok_s and not line.queued:
-                every[line.running].append(line.tok_s)
-                if (line.prefill_tok_s or 0.0) <= LITTLE_PREFILL * line.tok_s:
-                    quiet[line.running].append(line.tok_s)
-    return {running: quiet.get(running) or rates for running, rates in every.items()}
+            if line.instrument == "interval" and line.running in held and line.tok_s and not line.queued:
+                found[line.running].append(line)
+    return found
+
+
+def _rates(lines: list[DecodeReport]) -> list[float]:
+    """Without lines of prefill, where there are others: both sides may have no other."""
+    rated = [(line.tok_s or 0.0, line.prefill_tok_s or 0.0) for line in lines]
+    return [rate for rate, prefill in rated if prefill <= LITTLE_PREFILL * rate] or [
+        rate for rate, _ in rated
+    ]
+
+
+def _same_use(before: list[DecodeReport], after: list[DecodeReport]) -> bool:
+    uses = [[line.pool_usage for line in side if line.pool_usage is not None] for side in (before, after)]
+    if not all(uses):
+        return False
+    low, high = sorted(statistics.median(use) for use in uses)
+    return high - low <= LEAST_USE or high <= SAME_USE * low
 
 
 def _compared(running: int, before: list[float], after: list[float], lines: int, margin: float) -> Compared:

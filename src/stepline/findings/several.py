@@ -10,6 +10,7 @@ from stepline.errors import SteplineError, UsageError
 from stepline.evidence.evidence import Evidence
 from stepline.facts.levers import find_lever
 from stepline.findings import diagnosis as view
+from stepline.findings.comparable import check_comparable
 from stepline.findings.compare import compare_sides
 from stepline.findings.comparison import ComparedLine, Comparison
 from stepline.findings.diagnose import diagnose
@@ -249,8 +250,15 @@ def _compared(before: _Arm, after: _Arm, apart: Difference, result: Comparison) 
 
 def _by_log(before: _Arm, after: _Arm, apart: Difference) -> view.RunsCompared | None:
     """By the rates that both logs print, where neither steps nor a client's rates were measured on both sides."""
+    pictures = [run.picture for arm in (before, after) for run in arm.runs]
+    if any(picture.run.levels for picture in pictures) or len({one.target.engine for one in pictures}) > 1:
+        return None  # a client's levels say which loads are alike, and here none were
+    try:
+        check_comparable(before.side.pictures, after.side.pictures)
+    except SteplineError:
+        return None
     levels = log_rates(before.side.pictures, after.side.pictures, LEVERS.no_change)
-    if not levels or before.runs[0].picture.target.engine != after.runs[0].picture.target.engine:
+    if not levels:
         return None
     found = [{finding.code for finding in arm.runs[0].diagnosis.findings} for arm in (before, after)]
     return _experiment((before, after), apart, levels, COVERS, found[0] ^ found[1])

@@ -38,8 +38,17 @@ def _together(whole: Diagnosis) -> list[str]:
         return [apart] if apart else []
     table = _table(runs.HEADS, (tuple(map(plain, row)) for row in runs.rows(whole)))
     said = [f"- {plain(line)}" for line in runs.experiments(whole)]
+    foremost = runs.foremost(whole)
     differs = [f"- {plain(line)}" for line in runs.differing(whole)]
-    parts = [*table, "", *said, "", plain(runs.chosen(whole)), ""]
+    parts = [
+        *table,
+        "",
+        *([f"**{plain(foremost)}**", ""] if foremost else []),
+        *said,
+        "",
+        plain(runs.chosen(whole)),
+        "",
+    ]
     return ["\n".join(parts) + "\n", _folded("What differs between the runs", differs), apart]
 
 

@@ -1,14 +1,16 @@
 """What several runs say beside each other, in words: a table of runs, experiments, and what could not be compared."""
 
+import math
 from collections.abc import Iterable
 
 from stepline import units
 from stepline.facts.arguments import kind_of
-from stepline.findings.diagnosis import Diagnosis, KnobValue, RunDiagnosis
+from stepline.findings.diagnosis import Diagnosis, KnobValue, RunDiagnosis, RunsCompared
 
 HEADS = ("run", "load", "tok/s", "step", "verdict")
 MOST = 40
 """Rows of a table; more are counted in a line."""
+MOST_EXPERIMENTS = 12
 LONGEST = 110
 
 
@@ -62,14 +64,31 @@ def differing(diagnosis: Diagnosis) -> list[str]:
     return lines
 
 
+def foremost(diagnosis: Diagnosis) -> str | None:
+    """The largest effect of one setting: what the runs together say first."""
+    strongest = _strongest(diagnosis)
+    return f"Between runs: {strongest[0].sentence}" if strongest else None
+
+
+def _strongest(diagnosis: Diagnosis) -> list[RunsCompared]:
+    """Experiments whose effect is sure first, the largest of them before the others."""
+    return sorted(
+        diagnosis.comparisons,
+        key=lambda one: (one.effect.verdict in ("same", "inconclusive"), -abs(math.log(one.effect.speedup))),
+    )
+
+
 def experiments(diagnosis: Diagnosis) -> Iterable[str]:
-    """A line for each pair of arms that differ in one setting, with what it answers."""
-    for one in diagnosis.comparisons:
+    """A line for each pair of arms that differ in one setting, with what it answers; the largest effect first."""
+    strongest = _strongest(diagnosis)
+    for one in strongest[:MOST_EXPERIMENTS]:
         arms = f"{_named(one.before)} against {_named(one.after)}"
         yield f"{one.sentence} [{arms}]"
         for cause in one.answers:
             yield f"{cause.says}: {cause.code} {cause.name}, by {cause.by}"
-    yield from dict.fromkeys(one.covers for one in diagnosis.comparisons)
+    if len(strongest) > MOST_EXPERIMENTS:
+        yield f"and {len(strongest) - MOST_EXPERIMENTS} more, in the JSON"
+    yield from dict.fromkeys(one.covers for one in strongest[:MOST_EXPERIMENTS])
 
 
 def repeats(diagnosis: Diagnosis) -> Iterable[str]:

@@ -27,6 +27,7 @@ def draw(diagnosis: Diagnosis | RunDiagnosis, stream: IO[str], *, width: int | N
     if len(diagnosis.runs) > 1:
         _table(console, diagnosis)
     _run(console, diagnosis.chosen)
+    section(console, "Comparisons", runs.experiments(diagnosis))
     section(console, "Repeats", runs.repeats(diagnosis))
     section(console, "Not comparable", runs.apart(diagnosis))
     section(console, "In no run", runs.ungrouped(diagnosis))
@@ -45,7 +46,9 @@ def _table(console: "Console", diagnosis: Diagnosis) -> None:
     if len(diagnosis.runs) > runs.MOST:
         console.print(text(f"and {len(diagnosis.runs) - runs.MOST} more, in the JSON", "dim"))
     section(console, "What differs", runs.differing(diagnosis))
-    section(console, "Comparisons", runs.experiments(diagnosis))
+    if said := runs.foremost(diagnosis):
+        console.print()
+        console.print(text(said, "bold"))
     console.print()
     console.print(text(runs.chosen(diagnosis), "dim"))
     console.print()

@@ -39,7 +39,14 @@ def _place(named: Sequence[str], at: int) -> int:
 def _fact(name: str, short: str = "") -> Callable[[Run], str]:
     def say(run: Run) -> str:
         known = getattr(run.server, name)
-        return "" if known is None else f"{short}{known.value}"
+        if known is None:
+            return ""
+        value = (
+            {True: "on", False: "off"}.get(known.value, known.value)
+            if isinstance(known.value, bool)
+            else known.value
+        )
+        return f"{short}{value}"
 
     return say
 
@@ -90,6 +97,12 @@ TOLD: tuple[Callable[[Run], str], ...] = (
     _fact("max_running", "cap"),
     _fact("speculative"),
     _fact("moe_backend"),
+    _fact("attention_backend"),
+    _fact("decode_graphs", "graphs-"),
+    _fact("overlap_schedule", "overlap-"),
+    _fact("prefix_cache", "prefix-cache-"),
+    _fact("kv_dtype", "kv-"),
+    _fact("chunked_prefill_tokens", "chunk"),
     _load,
     _workload,
     _lengths,
