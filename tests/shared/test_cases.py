@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from stepline.errors import UnreadableEvidence
+from stepline.evidence.merge import merge
 from stepline.evidence.run import Run
+from stepline.sources.read import read as read_all
 from stepline.sources.read import read_one_run as read
 
 NOT_SERVERS = {
@@ -50,7 +52,7 @@ def test_every_case_is_read_or_passed_over_with_a_sentence(shared: Path) -> None
 
 def run_of(shared: Path, slug: str) -> Run:
     folder = next(folder for folder in cases(shared) if folder.name.endswith(slug))
-    return read([path for path in sorted(folder.iterdir()) if path.name != "case.toml"])
+    return merge(read_all([path for path in sorted(folder.iterdir()) if path.name != "case.toml"]).runs)
 
 
 @pytest.mark.shared

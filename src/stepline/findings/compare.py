@@ -8,10 +8,11 @@ from stepline import units
 from stepline.errors import Inconclusive
 from stepline.findings.comparable import check_comparable, refused
 from stepline.findings.comparison import ComparedLine, Comparison, Verdict
-from stepline.findings.diagnosis import Doubt, Span
+from stepline.findings.diagnosis import Doubt
 from stepline.findings.knobs import causes_of, changed_knobs
 from stepline.findings.promised import binds_next, component_changes, predictions
 from stepline.findings.sides import Side, make_side, order_in_time, side_view
+from stepline.findings.together import Span
 from stepline.model.change.pairs import Pair, Pairs
 from stepline.model.change.speedup import Measured, drift, ratio, runs_that_settle
 from stepline.model.change.speedup import T as SPEEDUP

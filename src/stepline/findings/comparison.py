@@ -4,7 +4,8 @@ from typing import Literal
 
 import msgspec
 
-from stepline.findings.diagnosis import Doubt, Span, TargetView
+from stepline.findings.diagnosis import Doubt, TargetView
+from stepline.findings.together import Span
 
 SCHEMA_VERSION = 1
 

@@ -4,7 +4,7 @@ from stepline import units
 from stepline.evidence.origin import Sourced
 from stepline.evidence.run import Run
 from stepline.findings import diagnosis as view
-from stepline.findings import tables
+from stepline.findings import tables, together
 from stepline.findings.families import family
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Rule
 from stepline.findings.registry import RULES
@@ -296,8 +296,8 @@ def _curve(law: StepLaw | NoLaw, picture: Picture) -> tuple[view.LawCurvePoint, 
     return tuple(points)
 
 
-def _span(interval: Interval | None) -> view.Span | None:
-    return None if interval is None else view.Span(interval.low, interval.high)
+def _span(interval: Interval | None) -> together.Span | None:
+    return None if interval is None else together.Span(interval.low, interval.high)
 
 
 def _life(picture: Picture) -> tuple[view.LifeLine, ...]:

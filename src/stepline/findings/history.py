@@ -5,7 +5,8 @@ from typing import Literal
 import msgspec
 
 from stepline.findings.comparison import KnobChange, Verdict
-from stepline.findings.diagnosis import Doubt, Span
+from stepline.findings.diagnosis import Doubt
+from stepline.findings.together import Span
 
 SCHEMA_VERSION = 1
 

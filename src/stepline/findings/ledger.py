@@ -12,11 +12,11 @@ from stepline.evidence.load import LeverTrial
 from stepline.facts.levers import find_lever
 from stepline.findings.compare import compare_sides, line_verdict
 from stepline.findings.comparison import ComparedLine, Comparison, KnobChange
-from stepline.findings.diagnosis import Span
 from stepline.findings.history import CauseSettled, Effect, History, HistoryRun, LedgerEntry
 from stepline.findings.registry import RULES
 from stepline.findings.settings_apart import changes
 from stepline.findings.sides import Side, make_side, started
+from stepline.findings.together import Span
 from stepline.model.change.speedup import Measured, ratio
 from stepline.model.measure.levers import T as LEVERS
 from stepline.model.measure.thresholds import T as SHARED

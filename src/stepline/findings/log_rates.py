@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from stepline.evidence.scheduler import DecodeReport
 from stepline.findings.compare import line_verdict
-from stepline.findings.diagnosis import Compared, Span
+from stepline.findings.together import Compared, Span
 from stepline.model.change.speedup import Measured, from_windows, ratio
 from stepline.model.picture.picture import Picture
 

@@ -23,28 +23,36 @@ class RuledOut(msgspec.Struct, frozen=True):
     """A rival cause and the observation that rules it out."""
 
     rival: str
+    """The other explanation."""
     by: str
+    """The observation that rules it out."""
 
 
 class Rival(msgspec.Struct, frozen=True):
     """A cause that fits the same evidence, and what would decide between the two."""
 
     rival: str
+    """The other explanation."""
     decided_by: str
+    """What would decide."""
 
 
 class Try(msgspec.Struct, frozen=True):
     """A reversible next step, with what it costs and what else it changes."""
 
     action: str
+    """What to do."""
     cost: str
+    """What it costs and risks."""
 
 
 class Proof(msgspec.Struct, frozen=True):
     """The command that would prove it, and the server seconds it takes."""
 
     command: str
+    """The command that proves it."""
     cost_s: float | None = None
+    """Server time that takes."""
 
 
 class Fired(msgspec.Struct, frozen=True, kw_only=True):

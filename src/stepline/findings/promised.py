@@ -5,9 +5,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from stepline.findings.comparison import BindsNext, ComponentChange, PredictedView
-from stepline.findings.diagnosis import Finding, Span
+from stepline.findings.diagnosis import Finding
 from stepline.findings.registry import find_rule
 from stepline.findings.sides import Side
+from stepline.findings.together import Span
 from stepline.model.change.pairs import Pair
 
 

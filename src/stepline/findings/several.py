@@ -10,6 +10,7 @@ from stepline.errors import SteplineError, UsageError
 from stepline.evidence.evidence import Evidence
 from stepline.facts.levers import find_lever
 from stepline.findings import diagnosis as view
+from stepline.findings import together
 from stepline.findings.comparable import check_comparable
 from stepline.findings.compare import compare_sides
 from stepline.findings.comparison import ComparedLine, Comparison
@@ -83,12 +84,12 @@ def diagnose_runs(
         chosen_because=because,
         comparisons=tuple(comparisons),
         not_comparable=tuple(apart),
-        repeats=tuple(view.Repeated(runs=arm.ids) for arm in arms if len(arm.runs) > 1),
-        provenance=view.ReadTogether(
+        repeats=tuple(together.Repeated(runs=arm.ids) for arm in arms if len(arm.runs) > 1),
+        provenance=together.ReadTogether(
             stepline=__version__,
             shared=evidence.shared,
             ungrouped=tuple(
-                view.UngroupedView(path=one.path, reason=one.reason) for one in evidence.ungrouped
+                together.UngroupedView(path=one.path, reason=one.reason) for one in evidence.ungrouped
             ),
             passed_over=tuple(file.note or file.path for file in evidence.passed),
         ),
@@ -113,7 +114,7 @@ def diagnosis_of(picture: Picture, found: view.RunDiagnosis) -> view.Diagnosis:
         comparisons=(),
         not_comparable=(),
         repeats=(),
-        provenance=view.ReadTogether(
+        provenance=together.ReadTogether(
             stepline=__version__,
             shared=(),
             ungrouped=(),
@@ -177,11 +178,11 @@ def _differences(one: Told, other: Told) -> tuple[Difference, ...]:
     return differences(one.picture, other.picture, (one.diagnosis.target, other.diagnosis.target))
 
 
-def _compare(arms: Sequence[_Arm]) -> tuple[list[view.RunsCompared], list[view.NotComparable]]:
+def _compare(arms: Sequence[_Arm]) -> tuple[list[together.RunsCompared], list[together.NotComparable]]:
     """Every pair that differs in one thing and shares a load; for arms in none, the nearest other and why not."""
-    found: list[view.RunsCompared] = []
+    found: list[together.RunsCompared] = []
     compared: set[int] = set()
-    nearest: dict[int, tuple[int, view.NotComparable]] = {}
+    nearest: dict[int, tuple[int, together.NotComparable]] = {}
     pairs = [(a, b) for a in range(len(arms)) for b in range(a + 1, len(arms))][:MOST_PAIRS]
     for first, second in pairs:
         apart = _differences(arms[first].runs[0], arms[second].runs[0])
@@ -195,7 +196,7 @@ def _compare(arms: Sequence[_Arm]) -> tuple[list[view.RunsCompared], list[view.N
             found.append(told)
             compared |= {first, second}
             continue
-        reason = view.NotComparable(
+        reason = together.NotComparable(
             runs=(before.ids[0], after.ids[0]), differs=tuple(one.text for one in apart), reason=why
         )
         for at in (first, second):
@@ -242,13 +243,13 @@ def _result(before: _Arm, after: _Arm) -> tuple[Comparison | None, str]:
         return None, str(error).removeprefix("not comparable: ")
 
 
-def _compared(before: _Arm, after: _Arm, apart: Difference, result: Comparison) -> view.RunsCompared:
+def _compared(before: _Arm, after: _Arm, apart: Difference, result: Comparison) -> together.RunsCompared:
     rates = [line for line in result.lines if line.measure == "rate"] or list(result.lines)
     levels = tuple(_effect(line) for line in sorted(rates, key=lambda line: line.level))
     return _experiment((before, after), apart, levels, result.covers, {*result.gone, *result.appeared})
 
 
-def _by_log(before: _Arm, after: _Arm, apart: Difference) -> view.RunsCompared | None:
+def _by_log(before: _Arm, after: _Arm, apart: Difference) -> together.RunsCompared | None:
     """By the rates that both logs print, where neither steps nor a client's rates were measured on both sides."""
     pictures = [run.picture for arm in (before, after) for run in arm.runs]
     if any(picture.run.levels for picture in pictures) or len({one.target.engine for one in pictures}) > 1:
@@ -267,14 +268,14 @@ def _by_log(before: _Arm, after: _Arm, apart: Difference) -> view.RunsCompared |
 def _experiment(
     sides: tuple[_Arm, _Arm],
     apart: Difference,
-    levels: tuple[view.Compared, ...],
+    levels: tuple[together.Compared, ...],
     covers: str,
     changed: set[str],
-) -> view.RunsCompared:
+) -> together.RunsCompared:
     before, after = sides
     high = levels[-1]
     unit = "tok/s" if high.measure == "rate" else "ms a token"
-    return view.RunsCompared(
+    return together.RunsCompared(
         runs=(*before.ids, *after.ids),
         before=before.ids,
         after=after.ids,
@@ -298,8 +299,8 @@ def _change(speedup: float) -> str:
     return units.times(speedup) if speedup >= TWICE else f"{100 * (speedup - 1):+.1f} %"
 
 
-def _effect(line: ComparedLine) -> view.Compared:
-    return view.Compared(
+def _effect(line: ComparedLine) -> together.Compared:
+    return together.Compared(
         at=line.at,
         measure=line.measure,
         instrument=line.instrument,
@@ -312,7 +313,7 @@ def _effect(line: ComparedLine) -> view.Compared:
     )
 
 
-def _answers(apart: Difference, high: view.Compared, changed: set[str]) -> tuple[view.Answered, ...]:
+def _answers(apart: Difference, high: together.Compared, changed: set[str]) -> tuple[together.Answered, ...]:
     """The causes that the one setting acts on: ruled out where it changed nothing, confirmed where it gained."""
     levers = [lever for name in apart.names if (lever := find_lever(name)) is not None]
     removed = dict.fromkeys(code for lever in levers for code in lever.causes)
@@ -328,8 +329,8 @@ def _answers(apart: Difference, high: view.Compared, changed: set[str]) -> tuple
     return tuple(_answered(code, "confirmed", by) for code in sure) if moved else ()
 
 
-def _answered(code: str, says: str, by: str) -> view.Answered:
+def _answered(code: str, says: str, by: str) -> together.Answered:
     name = next((rule.codename for rule in RULES if rule.code == code), code)
-    return view.Answered(
+    return together.Answered(
         code=code, name=name, says="confirmed" if says == "confirmed" else "ruled out", by=by
     )

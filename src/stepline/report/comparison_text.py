@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from stepline import units
 from stepline.findings.comparison import ComparedLine, Comparison, ComponentChange, KnobChange, PredictedView
-from stepline.findings.diagnosis import Span
+from stepline.findings.together import Span
 
 
 def span(interval: Span) -> str:

@@ -23,7 +23,14 @@ def to_json(result: msgspec.Struct) -> str:
 
 def schema(name: str = "diagnosis") -> dict[str, Any]:
     """JSON Schema (2020-12) of what `--json` writes."""
+    from stepline.report.described import descriptions  # noqa: PLC0415  # reads sources, only for a schema
+
     document = msgspec.json.schema(SCHEMAS[name])
+    for record, definition in document["$defs"].items():
+        told = descriptions().get(record, {})
+        for field, content in definition.get("properties", {}).items():
+            if field in told:
+                content["description"] = told[field]
     document["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     document["title"] = f"stepline {name}"
     return document

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 from stepline import units
 from stepline.facts.arguments import kind_of
-from stepline.findings.diagnosis import Diagnosis, KnobValue, RunDiagnosis, RunsCompared
+from stepline.findings.diagnosis import Diagnosis, KnobValue, RunDiagnosis
+from stepline.findings.together import RunsCompared
 
 HEADS = ("run", "load", "tok/s", "step", "verdict")
 MOST = 40

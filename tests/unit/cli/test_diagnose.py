@@ -127,3 +127,15 @@ def test_demo_is_the_founding_case(capsys):
 def test_the_schema_that_ships_is_current():
     shipped = json.loads(resources.files("stepline.report").joinpath("diagnosis.schema.json").read_text())
     assert shipped == schema()  # `stepline schema > src/stepline/report/diagnosis.schema.json` after a change
+
+
+def test_every_property_of_a_diagnosis_is_described():
+    records = schema()["$defs"]
+    bare = [
+        f"{name}.{field}"
+        for name, record in records.items()
+        for field, content in record.get("properties", {}).items()
+        if not content.get("description")
+    ]
+    assert bare == []
+    assert set(records["Diagnosis"]["required"]) >= {"runs", "chosen_run", "comparisons", "not_comparable"}

@@ -3,7 +3,8 @@ from types import SimpleNamespace
 import pytest
 
 from stepline.findings.detail import Series, Timeline, TimelineMark
-from stepline.findings.diagnosis import Accounted, AccountingLine, LawCurvePoint, LawPointView, LawView, Span
+from stepline.findings.diagnosis import Accounted, AccountingLine, LawCurvePoint, LawPointView, LawView
+from stepline.findings.together import Span
 from stepline.report.charts import law_chart, series_charts
 from stepline.report.scale import Axis, LogAxis, runs, spread, ticks
 from stepline.report.terminal import sparkline

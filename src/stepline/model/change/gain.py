@@ -9,9 +9,13 @@ class Gain(msgspec.Struct, frozen=True, kw_only=True):
     """The closed-loop rate after the cause is removed, with its interval and what limits then."""
 
     tok_s: float
+    """Rate after."""
     low: float
+    """Lower end of its interval."""
     high: float
+    """Upper end."""
     binds_next: str
+    """What limits then."""
 
 
 def gain(rate: Estimate, binds_next: str) -> Gain:
