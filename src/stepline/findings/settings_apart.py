@@ -52,8 +52,12 @@ def differences(
             for change in changed_knobs(*targets)
             if change.before is not None and change.after is not None
         }
-        found |= _apart({"model": _last(targets[0].model)}, {"model": _last(targets[1].model)})
-        found |= _apart({"gpu": targets[0].gpu or ""}, {"gpu": targets[1].gpu or ""})
+        models = [_last(target.model) for target in targets]
+        if all(models) and models[0] != models[1]:
+            found["model"] = (models[0], models[1])
+        gpus = [target.gpu for target in targets]
+        if all(gpus) and gpus[0] != gpus[1]:
+            found["gpu"] = (gpus[0], gpus[1])
         if before.run.decodes and after.run.decodes:
             found |= _apart(_observed(before), _observed(after))
     found |= _served_with(before, after)

@@ -188,9 +188,13 @@ def _compare(arms: Sequence[_Arm]) -> tuple[list[together.RunsCompared], list[to
         apart = _differences(arms[first].runs[0], arms[second].runs[0])
         before, after, apart = _in_order(arms[first], arms[second], apart)
         one = apart[0] if apart else NOT_RECORDED
-        result, why = _result(before, after) if len(apart) < 2 else (None, _several(apart))
+        unknown = [arm.ids[0] for arm in (before, after) if not _described(arm.runs[0])]
+        if unknown:
+            result, why = None, f"nothing was recorded of the server of {' and of '.join(unknown)}"
+        else:
+            result, why = _result(before, after) if len(apart) < 2 else (None, _several(apart))
         told = None if result is None else _compared(before, after, one, result)
-        if told is None and len(apart) == 1:
+        if told is None and len(apart) == 1 and not unknown:
             told = _by_log(before, after, one)
         if told is not None:
             found.append(told)
@@ -204,6 +208,16 @@ def _compare(arms: Sequence[_Arm]) -> tuple[list[together.RunsCompared], list[to
                 nearest[at] = (len(apart), reason)
     left = [nearest[at][1] for at in range(len(arms)) if at not in compared and at in nearest]
     return found, list(dict.fromkeys(left))
+
+
+def _described(run: Told) -> bool:
+    """Whether anything is known of a run's server: without it nobody can say in what two differ."""
+    start, target = run.picture.run.start, run.diagnosis.target
+    set_by_client = any(level.served_with for level in run.picture.run.levels)
+    seen = bool(run.picture.run.decodes)
+    return bool(
+        target.engine or target.knobs or set_by_client or seen or (start is not None and start.arguments)
+    )
 
 
 def _several(apart: Sequence[Difference]) -> str:
