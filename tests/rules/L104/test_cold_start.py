@@ -62,6 +62,16 @@ def test_another_workload_at_the_same_concurrency_is_no_repeat():
     assert isinstance(check("L104", server(STEADY, levels=[first, longer])), Clear)
 
 
+def test_levels_that_nobody_described_are_repeats_only_with_as_many_requests():
+    first = msgspec.structs.replace(
+        level(64, 1782, 10, 106), requests=2498, input_tokens=None, output_tokens=None, duration_s=405.0
+    )
+    other = msgspec.structs.replace(first, tok_s=2100.0, requests=2946, duration_s=702.0)
+    assert isinstance(check("L104", server(STEADY, levels=[first, other])), Clear)
+    again = msgspec.structs.replace(other, requests=2498)
+    assert isinstance(check("L104", server(STEADY, levels=[first, again])), Fired)
+
+
 def test_the_order_of_measuring_is_that_of_time_not_of_files():
     """A level read slower the second time is no cold start, whatever file comes first."""
     early = msgspec.structs.replace(level(8, 1200, 6, 40), start_s=1000.0)

@@ -82,7 +82,8 @@ SAME_LENGTH = 0.02
 SAME_TIME = 0.1
 """Levels that were measured for one time hold fewer requests where the server is slower, and are of one load."""
 SAME_SHARE = 0.5
-"""In requests per stream: half as many give the opening burst twice the weight."""
+"""In requests per stream: half as many give the opening burst twice the weight. Where nothing tells what was sent, a
+repeat sends as many requests."""
 
 
 def check(picture: Picture) -> Outcome:
@@ -166,12 +167,13 @@ def _same_load(first: LoadLevel, later: LoadLevel) -> bool:
         return False
     if not all(_alike(getattr(first, name), getattr(later, name), SAME_LENGTH) for name in LENGTHS):
         return False
-    if first.concurrency is not None and first.concurrency <= 1:
+    told = first.workload is not None or (first.input_tokens is not None and first.output_tokens is not None)
+    if told and first.concurrency is not None and first.concurrency <= 1:
         return True  # one stream opens with no burst
     timed = None not in (first.duration_s, later.duration_s) and _alike(
         first.duration_s, later.duration_s, SAME_TIME
     )
-    return timed or _alike(_per_stream(first), _per_stream(later), SAME_SHARE)
+    return timed or _alike(_per_stream(first), _per_stream(later), SAME_SHARE if told else SAME_LENGTH)
 
 
 def _per_stream(level: LoadLevel) -> float | None:

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 import msgspec
 
 from stepline.evidence.evidence import Evidence, Ungrouped
+from stepline.evidence.load import LoadLevel
 from stepline.evidence.merge import merge
+from stepline.evidence.origin import Origin
 from stepline.evidence.run import EvidenceFile, Run
 from stepline.sources.logs.logbook import MIXED
 from stepline.sources.runs import names
@@ -21,6 +23,8 @@ from stepline.sources.runs.split import by_ready, by_server
 from stepline.sources.runs.starts import same_start
 
 STANDS_ALONE = ("bundle", "log", "info", "scrape", "client", "steps", "trace", "gpu")
+FULL = 8
+"""Figures of a result from which two measurements cannot agree in all."""
 TRUST = ("server info", "server log", "metrics scrape")
 """Where two files state the same setting, the resolved one of an earlier kind is used."""
 
@@ -179,7 +183,23 @@ def _share(late: Sequence[Fragment], parties: list[Party], ungrouped: list[Ungro
 
 def _joined(party: Party) -> Run:
     members = sorted(party.members, key=lambda member: (_trust(member.run), member.place))
-    return merge([member.run for member in members])
+    run = merge([member.run for member in members])
+    return msgspec.structs.replace(run, levels=_once(run.levels))
+
+
+def _once(levels: Sequence[LoadLevel]) -> tuple[LoadLevel, ...]:
+    """Each measurement once: a sweep's summary repeats what stands in the files of its levels.
+
+    Two measurements never agree in every figure of a full result; rows of a few rounded ones may.
+    """
+    kept: list[LoadLevel] = []
+    written: dict[bytes, str] = {}
+    for level in levels:
+        key = msgspec.json.encode(msgspec.structs.replace(level, origin=Origin("")))
+        figures = sum(isinstance(getattr(level, name), float) for name in LoadLevel.__struct_fields__)
+        if figures < FULL or written.setdefault(key, level.origin.file) == level.origin.file:
+            kept.append(level)
+    return tuple(kept)
 
 
 def _trust(run: Run) -> int:

@@ -196,6 +196,13 @@ def test_rows_of_one_file_that_name_other_servers_are_other_runs(tmp_path: Path)
     )
 
 
+def test_a_summary_that_repeats_its_levels_is_no_second_measurement(tmp_path: Path) -> None:
+    first, second = result(1, 8), result(2, 8, output_throughput=810.0)
+    summary = "\n".join(json.dumps(row) for row in (first, second))
+    (run,) = read([write(tmp_path, {"1.json": first, "2.json": second, "all.jsonl": summary})]).runs
+    assert [level.tok_s for level in run.levels] == [800.0, 810.0]
+
+
 def test_one_models_config_is_shared_and_two_are_not(tmp_path: Path) -> None:
     config = {"model_type": "llama", "hidden_size": 64, "architectures": ["LlamaForCausalLM"]}
     logs = {"1.log": lines(server(1, 5)), "2.log": lines(server(5, 6))}
