@@ -161,19 +161,28 @@ def _same_prompts(one: OfferedLevel, other: OfferedLevel) -> bool:
 
 
 def _same_load(first: LoadLevel, later: LoadLevel) -> bool:
-    """True when nothing that the table states tells two levels apart."""
-    told = ("concurrency", "arm", "request_rate_s", "running", "workload", "served_with", "model", "backend")
-    if any(getattr(first, name) != getattr(later, name) for name in told):
+    """True when nothing that the client states tells two levels apart."""
+    stated = (
+        "concurrency",
+        "arm",
+        "request_rate_s",
+        "running",
+        "workload",
+        "served_with",
+        "model",
+        "backend",
+    )
+    if any(getattr(first, name) != getattr(later, name) for name in stated):
         return False
     if not all(_alike(getattr(first, name), getattr(later, name), SAME_LENGTH) for name in LENGTHS):
         return False
-    told = first.workload is not None or (first.input_tokens is not None and first.output_tokens is not None)
-    if told and first.concurrency is not None and first.concurrency <= 1:
+    described = first.workload is not None or None not in (first.input_tokens, first.output_tokens)
+    if described and first.concurrency is not None and first.concurrency <= 1:
         return True  # one stream opens with no burst
     timed = None not in (first.duration_s, later.duration_s) and _alike(
         first.duration_s, later.duration_s, SAME_TIME
     )
-    return timed or _alike(_per_stream(first), _per_stream(later), SAME_SHARE if told else SAME_LENGTH)
+    return timed or _alike(_per_stream(first), _per_stream(later), SAME_SHARE if described else SAME_LENGTH)
 
 
 def _per_stream(level: LoadLevel) -> float | None:
