@@ -424,11 +424,6 @@ def _health(run: Run) -> tuple[view.Cited, ...]:
         events = [event for event in run.events if event.kind == kind]
         if events:
             lines.append(view.Cited(f"{len(events)} × {text}", str(events[0].origin)))
-    starts = [event for event in run.events if event.kind == "ready"]
-    if len(starts) > 1:
-        lines.append(
-            view.Cited(f"the server started {len(starts)} times in this log", str(starts[-1].origin))
-        )
     counted = over_recording(run)
     errors = 0.0 if counted is None else counted.server_errors or 0.0
     if errors:

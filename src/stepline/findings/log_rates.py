@@ -45,6 +45,17 @@ def log_rates(befores: Sequence[Picture], afters: Sequence[Picture], margin: flo
     return tuple(made)
 
 
+def unlike_contexts(befores: Sequence[Picture], afters: Sequence[Picture]) -> bool:
+    """True where both sides are logs over fixed times alone and no batch that both held has one use of the pool."""
+    pictures = (*befores, *afters)
+    if any(picture.run.levels for picture in pictures):
+        return False  # a client tells the lengths
+    if not all(any(line.instrument == "interval" for line in picture.run.decodes) for picture in pictures):
+        return False
+    sides = [_by_batch(side) for side in (befores, afters)]
+    return not any(_same_use(sides[0][n], sides[1][n]) for n in set(sides[0]) & set(sides[1]))
+
+
 def _by_batch(pictures: Sequence[Picture]) -> dict[int, list[DecodeReport]]:
     """Lines at the batches that a log held for a while, not those met in passing."""
     found: dict[int, list[DecodeReport]] = defaultdict(list)

@@ -15,7 +15,7 @@ from stepline.findings.comparable import check_comparable
 from stepline.findings.compare import compare_sides
 from stepline.findings.comparison import ComparedLine, Comparison
 from stepline.findings.diagnose import diagnose
-from stepline.findings.log_rates import COVERS, log_rates
+from stepline.findings.log_rates import COVERS, log_rates, unlike_contexts
 from stepline.findings.registry import RULES
 from stepline.findings.settings_apart import Difference, differences
 from stepline.findings.sides import Side, started
@@ -251,6 +251,8 @@ def _number(text: str | None) -> float | None:
 
 
 def _result(before: _Arm, after: _Arm) -> tuple[Comparison | None, str]:
+    if unlike_contexts(before.side.pictures, after.side.pictures):
+        return None, "their logs show no batch at one use of the KV pool, so the contexts may differ"
     try:
         return compare_sides(before.side, after.side), ""
     except SteplineError as error:
