@@ -148,13 +148,14 @@ def _definitions(body: ast.AST, prefix: str) -> Iterator[tuple[str, Any]]:
 
 
 def _breaks(node: ast.AST) -> bool:
-    """Break a decision in place; False for what is none."""
-    if isinstance(node, ast.Compare) and type(node.ops[0]) in INVERSE:
-        return True
+    """True for a decision: a comparison, an `and` or `or`, a status."""
+    if isinstance(node, ast.Compare):
+        return type(node.ops[0]) in INVERSE
     return isinstance(node, ast.BoolOp) or (isinstance(node, ast.Constant) and node.value in STATUS)
 
 
 def _turn(node: Any) -> None:
+    """Break a decision in place."""
     if isinstance(node, ast.Compare):
         node.ops[0] = INVERSE[type(node.ops[0])]()
     elif isinstance(node, ast.BoolOp):
