@@ -75,3 +75,10 @@ def test_a_gain_needs_an_unprofiled_step_at_some_batch():
     here = check("C502", exchanging(WAITS, SLOW, step_ms=14.0), tp=2).gain
     there = check("C502", exchanging(WAITS, SLOW, step_ms=14.0, measured_at=8), tp=2).gain
     assert there.tok_s > 2 * here.tok_s  # from the same time a step to the same share of it
+
+
+@pytest.mark.parametrize(("kernels", "more"), [(130.0, False), (131.2, True)])
+def test_ranks_within_two_percent_of_kernels_run_the_same_program(kernels, more):
+    late = Rank(own_ms=3.5, exposed_ms=0.1, kernels=kernels)
+    answer = check("C502", exchanging(Rank(own_ms=2.1, exposed_ms=1.5), late, step_ms=3.7), tp=2)
+    assert ("more work" in answer.headline) is more

@@ -126,3 +126,9 @@ def test_an_ordinary_server_is_clear():
     answer = check("C504", server([Stage(running=8, step_ms=5.0)]))
     assert isinstance(answer, Clear)
     assert "nothing speaks" in answer.reason
+
+
+@pytest.mark.parametrize(("took_ms", "fires"), [(450.0, False), (550.0, True)])
+def test_a_transfer_of_half_a_second_is_slow(took_ms, fires):
+    run = msgspec.structs.replace(prefilled(0), transfers=transfers(LOG, took_ms, took_ms, took_ms))
+    assert isinstance(check("C504", run, gpu=None), Fired) is fires

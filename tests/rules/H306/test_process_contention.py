@@ -89,3 +89,8 @@ def test_samples_of_a_load_s_end_do_not_count():
 def test_scrapes_in_a_row_are_one_pause():
     joined = recorded((0.0, 0, 0, 8.0), (1.05, 0, 0, 8.0), (1.3, 0, 0, 8.0), (1.65, 0, 0, 8.0))
     assert isinstance(check("H306", joined), Fired)
+
+
+@pytest.mark.parametrize(("busy", "fires"), [(0.08, False), (0.12, True)])
+def test_an_idle_engine_s_gpu_is_another_process_s_from_a_tenth_on(busy, fires):
+    assert isinstance(check("H306", recorded(*IDLE, busy=busy)), Fired) is fires

@@ -3,7 +3,8 @@ import pytest
 
 from stepline.evidence.run import Run
 from stepline.findings.outcome import CannotTell, Clear, Fired
-from tests.rules.server import Stage, check, diagnosed, server
+from stepline.model.signs.tensor_pipe import tensor_reading
+from tests.rules.server import Stage, check, diagnosed, picture, server
 
 
 def measured(tensor: float, *, gpu_busy: float | None = 0.97, **facts: object) -> Run:
@@ -54,3 +55,10 @@ def test_a_low_reading_at_one_request_is_all_that_decode_can_show():
 )
 def test_cannot_tell_without_both_sides(run, gpu):
     assert isinstance(check("K406", run, gpu=gpu), CannotTell)
+
+
+@pytest.mark.parametrize(("share", "fires"), [(0.45, True), (0.55, False)])
+def test_a_pipe_reads_too_low_below_half_the_least(share, fires):
+    reading = tensor_reading(picture(measured(0.05)))
+    least = reading.expected.low / reading.narrowest
+    assert isinstance(check("K406", measured(share * least)), Fired) is fires

@@ -1,4 +1,5 @@
 import msgspec
+import pytest
 
 from stepline.evidence.metrics import EngineMetrics
 from stepline.evidence.origin import Origin
@@ -42,3 +43,8 @@ def test_cannot_tell_when_nobody_counts():
 
 def test_nearest_rival_a_busy_prefill_is_not_a_cache():
     assert "L102" not in [finding.code for finding in diagnosed(_run(0)).findings]
+
+
+@pytest.mark.parametrize(("share", "fires"), [(0.27, False), (0.33, True)])
+def test_prefill_is_shortened_from_three_tenths_cached_on(share, fires):
+    assert isinstance(check("L102", _run(10_000 * share / (1 - share))), Fired) is fires

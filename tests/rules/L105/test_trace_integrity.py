@@ -116,3 +116,10 @@ def test_a_trace_at_fault_comes_after_causes_that_do_not_need_it():
 def test_cannot_tell_without_gpu_work_where_nothing_names_a_gpu():
     run = _changed(exchanging(WHOLE), gpu_events=0, device=None)
     assert isinstance(check("L105", run, gpu=None), CannotTell)
+
+
+@pytest.mark.parametrize(("lacking", "fires"), [(8, False), (12, True)])
+def test_a_tenth_of_replays_without_their_kernels_is_the_recording_s_fault(lacking, fires):
+    bad = _steps(*["decode"] * lacking, set_aside="under-recorded graph replay: 3 of 9")
+    run = _changed(exchanging(WHOLE), steps=(*bad, *_steps(*["decode"] * (100 - lacking))))
+    assert isinstance(check("L105", run), Fired) is fires

@@ -120,3 +120,34 @@ def test_the_pool_binds_next_only_where_it_holds_fewer_than_are_offered():
     assert "which holds 31 such requests" in small.gain.binds_next
     assert "KV pool" not in large.gain.binds_next
     assert small.gain.tok_s < large.gain.tok_s
+
+
+def _varying(*batches: int):
+    """Lines at 16 that vary while requests wait, without a known cap."""
+    run = server([Stage(running=100, step_ms=5.0, queued=60, lines=len(batches))])
+    lines = tuple(
+        msgspec.structs.replace(line, running=n, queued=160 - n)
+        for line, n in zip(run.decodes, batches, strict=True)
+    )
+    return check("S201", msgspec.structs.replace(run, decodes=lines))
+
+
+@pytest.mark.parametrize(
+    ("batches", "steady"),
+    [
+        ((100, 100, 104, 100, 100), True),
+        ((100, 100, 106, 100, 100), False),
+        ((100, 100, 100, 45, 100), True),
+        ((100, 100, 100, 55, 100), False),
+    ],
+    ids=["within 5 %", "beyond 5 %", "another level", "the same level"],
+)
+def test_a_cap_holds_the_batch_at_one_number(batches, steady):
+    answer = _varying(*batches)
+    assert ("at one number" in getattr(answer, "reason", "")) is not steady
+
+
+@pytest.mark.parametrize(("lines", "told"), [(2, False), (3, True)])
+def test_two_lines_do_not_tell_that_a_batch_varies(lines, told):
+    answer = _varying(*(100, 120, 110)[:lines])
+    assert ("at one number" in getattr(answer, "reason", "")) is told
