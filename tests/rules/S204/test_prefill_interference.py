@@ -4,9 +4,10 @@ import pytest
 from stepline.evidence.origin import Origin
 from stepline.evidence.scheduler import PrefillReport
 from stepline.findings.outcome import CannotTell, Clear, Fired
+from stepline.model.signs.recompute import own_prompt_floor_ms
 from tests.rules.exchange import Rank, exchanging
 from tests.rules.kernels import NVJET, SGEMM, Kernel, running
-from tests.rules.server import Stage, check, level, server
+from tests.rules.server import Stage, check, level, picture, server
 
 
 def _run(tok_s: float, busy: float | None = 0.98, model: bool = True, *, heaviest_first: bool = False):
@@ -221,3 +222,22 @@ def test_no_more_is_promised_than_the_client_s_own_streams():
 )
 def test_nearest_rivals_hold_requests_back_for_another_reason(other):
     assert not isinstance(_crowded(**other), Fired)
+
+
+def test_an_ordinary_prompt_takes_twice_its_floor():
+    run = _run(2500)
+    seen = picture(run)
+    loop, own_ms = seen.loop, own_prompt_floor_ms(seen)
+    gain = check("S204", run).gain
+    assert gain.tok_s == pytest.approx(msgspec.structs.replace(loop, other_ms_per_request=2 * own_ms).tok_s)
+
+
+@pytest.mark.parametrize(("over", "told"), [(0.45, False), (0.6, True)])
+def test_prompts_of_others_count_from_half_a_request_s_own_tokens_on(over, told):
+    """A level's edges hold some of its own prompts more than it finished."""
+    run, finished_s = _run(2500), 2500 / 128
+    decodes = tuple(
+        msgspec.structs.replace(line, prefill_tok_s=(1 + over) * 256 * finished_s) for line in run.decodes
+    )
+    answer = check("S204", msgspec.structs.replace(run, decodes=decodes))
+    assert ("others" in answer.evidence[0].text) is told
