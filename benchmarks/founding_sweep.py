@@ -155,7 +155,7 @@ def live(seed: int, folder: Path) -> float:
 
 
 def known(name: str, seconds: float, folder: Path) -> Known:
-    return Known(name, seconds, diagnose(folder, SetupRequest(gpu=GPU, model=MODEL)))
+    return Known(name, seconds, diagnose(folder, SetupRequest(gpu=GPU, model=MODEL)).chosen)
 
 
 def report(ways: list[Known], seed: int) -> None:

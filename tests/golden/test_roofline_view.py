@@ -28,7 +28,7 @@ def diagnosis(name: str) -> RunDiagnosis:
     with TemporaryDirectory() as folder:
         for file in (*FOLDERS[name].iterdir(), DATA / "traces" / f"{name}.json.gz"):
             shutil.copy(file, folder)
-        return diagnose([folder], SetupRequest(gpu="h200"))
+        return diagnose([folder], SetupRequest(gpu="h200")).chosen
 
 
 def points(name: str) -> dict:
@@ -99,14 +99,14 @@ def test_without_products_or_peaks_there_is_no_chart():
 
 
 def test_without_a_trace_the_step_alone_stands_under_the_roof():
-    told = diagnose(RECORDED / "batch-cap", SetupRequest(gpu="h200"))
+    told = diagnose(RECORDED / "batch-cap", SetupRequest(gpu="h200")).chosen
     assert [point.kind for point in told.roofline.points] == ["step"]
     assert told.roofline.running == told.step.running
-    assert diagnose(RECORDED / "batch-cap").roofline is None
+    assert diagnose(RECORDED / "batch-cap").chosen.roofline is None
 
 
 def test_collectives_have_the_latency_of_their_all_reduces_as_floor_and_no_place_on_the_chart():
-    told = diagnose(DATA / "h200-live" / "tp2_nop2p")
+    told = diagnose(DATA / "h200-live" / "tp2_nop2p").chosen
     found = {point.name: point for point in told.roofline.points}
     slow = found["communication"]
     assert slow.ms / slow.floor_ms > 50
