@@ -77,9 +77,9 @@ def diagnosed(one: Case, out: Path) -> tuple[Run, RunDiagnosis]:
     write_capture(one, out)
     label = tomllib.loads((out / one.name / "case.toml").read_text())
     files = [str(out / one.name / name) for name in label["data"]["files"]]
-    told = diagnose(files, SetupRequest(gpu=one.gpu, tp=one.tp)).chosen
-    follow_schema(told)
-    return stepline.read(files).runs[0], told
+    whole = diagnose(files, SetupRequest(gpu=one.gpu, tp=one.tp))
+    follow_schema(whole)
+    return stepline.read(files).runs[0], whole.chosen
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,8 @@ def read_starts(peek: Peek) -> tuple[Run, ...]:
     line, a longer one many lines at a time.
     """
     sources = prefixes.Sources(lines.without_colours(peek.head).decode("utf-8", "replace"))
-    known = [reader for reader in READERS if reader.recognises(peek.head)]
+    # Of several sources some may write only after the opening.
+    known = [reader for reader in READERS if sources.many or reader.recognises(peek.head)]
     by_source: dict[str | None, list[LogReader]] = {}
     by_shape: ByShape | None = None
     number, done_bytes, cut = 0, 0, None

@@ -113,21 +113,23 @@ class Party:
         return None
 
     def likeness(self, other: Fragment, shift_s: float, year: int | None) -> float:
-        """How much of what both report agrees: the more the surer, zero where nothing does."""
+        """How much of what both report agrees: the more the surer, zero where nothing does.
+
+        Of settings those count that the first member tells, not those put to it since: else runs would draw files to
+        them by having many.
+        """
+        seed = self.members[0]
         score = 0.0
-        if other.seed is not None and self.first("seed") == other.seed:
+        if other.seed is not None and seed.seed == other.seed:
             score += 8
-        if other.process_start_s is not None and self.first("process_start_s") is not None:
+        if other.process_start_s is not None and seed.process_start_s is not None:
             score += 8
         score += 6 * self._time_shared(other, shift_s, year)
         score += 6 * self._counted(other)
         score += 2 * self._loaded(other)
-        if other.port is not None and self.first("port") == other.port:
-            score += 1
-        if self.models & other.models:
-            score += 1
-        score += 0.5 * sum(1 for name in other.facts if name in self.facts)
-        return score
+        score += float(other.port is not None and self.first("port") == other.port)
+        score += float(bool(self.models & other.models))
+        return score + 0.5 * sum(1 for name in other.facts if name in seed.facts)
 
     def _time_shared(self, other: Fragment, shift_s: float, year: int | None) -> float:
         """The largest share of the fragment's time that lies in the time of a member, or the other way round."""
