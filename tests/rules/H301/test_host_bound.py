@@ -112,3 +112,9 @@ def test_most_of_a_short_turn_of_the_host_comes_back_and_half_of_a_long_one():
     assert gain(0.75, overlap=False).tok_s == pytest.approx(10_000 / (1 - 0.88 * 0.25))
     assert gain(0.75, overlap=True).tok_s == pytest.approx(10_000 / (1 - 0.5 * 0.25))
     assert gain(0.55, overlap=False) == gain(0.55, overlap=True)
+
+
+@pytest.mark.parametrize(("busy", "fires"), [(0.92, False), (0.88, True)])
+def test_where_host_and_gpu_take_turns_a_tenth_idle_is_worth_naming(busy, fires):
+    run = server(_load(busy), levels=CLOSED_LOOP, overlap_schedule=False)
+    assert isinstance(check("H301", run), Fired) is fires

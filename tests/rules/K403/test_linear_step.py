@@ -120,3 +120,9 @@ def test_kernels_launched_for_each_request_need_no_line_whatever_the_configured_
     answer = check("K403", running(WEIGHTS, ALONE, batch=16, step_ms=6.5, context_length=configured))
     assert isinstance(answer, Fired)
     assert "launched for one request after the other" in answer.headline
+
+
+@pytest.mark.parametrize(("batch", "fires"), [(7, False), (9, True)])
+def test_kernels_tell_of_one_launch_a_request_from_eight_requests_on(batch, fires):
+    alone = Kernel(name=COPY, busy_ms=2.0, per_step=32 * batch, grid=(1, 1, 1))
+    assert isinstance(check("K403", running(WEIGHTS, alone, batch=batch, step_ms=6.5)), Fired) is fires

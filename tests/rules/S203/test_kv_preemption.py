@@ -185,3 +185,8 @@ def test_a_pool_below_nine_tenths_threw_nobody_out(usage, clear):
     assert (
         isinstance(check("S203", server([Stage(running=30, step_ms=6.0, pool_usage=usage)])), Clear) is clear
     )
+
+
+@pytest.mark.parametrize(("prefilled", "fires"), [(90_000, False), (65_000, True)])
+def test_retractions_cost_where_a_tenth_of_the_time_is_repeated_prefill(prefilled, fires):
+    assert isinstance(check("S203", _with_retractions(40, prefilled, pool=0.6)), Fired) is fires

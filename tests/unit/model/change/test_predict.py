@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 from stepline.model.change.predict import (
+    with_clean_step,
     with_larger_batch,
     without_excess,
     without_host,
@@ -11,6 +12,7 @@ from stepline.model.change.predict import (
 
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.per_request_excess import per_request_cost
+from stepline.model.signs.recompute import own_prompt_floor_ms
 from tests.rules.server import Stage, level, picture, server
 
 
@@ -75,3 +77,16 @@ def test_prefill_is_named_as_next_where_it_takes_over_a_quarter_of_the_time(othe
     stage = msgspec.structs.replace(seen.step, running=8, measured_ms=5.0)
     gain = with_larger_batch(msgspec.structs.replace(seen, loop=loop, step=stage), 16)
     assert ("prefill and admission" in gain.binds_next) is told, gain.binds_next
+
+
+def test_prompts_out_of_the_steps_take_their_floor_or_an_ordinary_time():
+    seen = _sound()
+    seen = msgspec.structs.replace(seen, loop=msgspec.structs.replace(seen.loop, other_ms_per_request=0.5))
+    loop, floor = seen.loop, own_prompt_floor_ms(seen)
+    gain = with_clean_step(seen, 3.0, 2.5, 3.5, "the law")
+    ends = [
+        msgspec.structs.replace(loop, step_ms=step_ms, other_ms_per_request=over * floor).tok_s
+        for step_ms, over in ((3.0, 1.35), (2.5, 1.0), (3.5, 1.7))
+    ]
+    assert ends[2] > loop.tok_s
+    assert [gain.tok_s, gain.high, gain.low] == pytest.approx(ends)

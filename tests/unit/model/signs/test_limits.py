@@ -179,3 +179,9 @@ def test_a_lever_that_gains_three_percent_changed_something(after, gains):
 def test_a_batch_within_six_percent_is_the_same(running, near):
     points = (LawPoint(running=100, step_ms=5.0, windows=4),)
     assert (point_at(points, running) is not None) is near
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.22, False), (0.28, True)])
+def test_work_over_the_capacity_costs_from_a_quarter_of_the_gpu_s_time_on(share, told):
+    run = with_trace(server([Stage(running=8, step_ms=11.0)]), batch=8, busy_ms=10.0, context_ms=10 * share)
+    assert (picture(run).traced.capacity_work is not None) is told

@@ -168,3 +168,14 @@ def test_a_chain_holds_up_to_three_other_kernels_in_a_row(tmp_path, apart, kerne
     writer = chain(*SIX[:3], *SIX, apart=apart)
     (work,) = condensed(tmp_path, writer, context_tokens=65 * 1024).group().context
     assert (work.chains, work.kernels) == (1, kernels)
+
+
+@pytest.mark.parametrize(("pause_us", "idle"), [(90_000, True), (110_000, False)])
+def test_a_pause_of_a_tenth_of_a_second_is_no_gap_between_steps(tmp_path, pause_us, idle):
+    writer = TraceWriter()
+    for index in range(4):
+        at = 1000.0 + (pause_us + 100) * index
+        writer.span("user_annotation", "step[DECODE bs=8]", at, 100.0)
+        writer.kernel("nvjet_a", at + 20, 100.0, launched=at + 5)
+    (group,) = condensed(tmp_path, writer).ranks[0].groups
+    assert (sum(cause.traced_ms for cause in group.idle) > 50) is idle
