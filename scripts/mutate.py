@@ -12,6 +12,7 @@ tests/mutants.toml. Returns 1 when a threshold, or a decision of a rule or a sig
 
 import argparse
 import gc
+import itertools
 import os
 import pickle
 import random
@@ -88,9 +89,12 @@ class Mutator:
                 running[_fork(partial(self._judge, session, mutant, calls), HANGS_S)] = mutant
             pid, status = os.wait()
             code = os.waitstatus_to_exitcode(status)
-            self.verdicts.append(
-                Verdict(running.pop(pid), None if code == len(self.stages) else max(0, code))
-            )
+            if code == BROKEN:
+                sys.exit(f"cannot try {running[pid].key}")
+            verdict = Verdict(running.pop(pid), None if code == len(self.stages) else max(0, code))
+            self.verdicts.append(verdict)
+            if verdict.stage is None:
+                print(f"survives: {verdict.mutant.key}", flush=True)
         return True
 
     def _judge(self, session: pytest.Session, mutant: Mutant, calls: dict[str, Any]) -> int:
@@ -114,7 +118,7 @@ class Mutator:
 
 
 def _pass(session: pytest.Session, items: Sequence[pytest.Item]) -> bool:
-    for item, following in zip(items, [*items[1:], None], strict=True):
+    for item, following in itertools.zip_longest(items, items[1:]):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
             return False
