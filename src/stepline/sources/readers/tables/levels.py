@@ -175,7 +175,7 @@ def fields_of(found: Numbers) -> dict[str, Any]:
 
     def length(side: str) -> float | None:
         total, done = found.get((f"{side}_tokens", "sum")), found.get(("requests", ""))
-        return of(f"{side}_tokens") or (total / done if total and done else None)
+        return total / done if total and done else of(f"{side}_tokens")  # measured before asked for
 
     tok_s, gpus = of("token_rate"), of("gpus") or of("tp")
     if tok_s is None and gpus is not None and (each := of("token_rate_per_gpu")) is not None:

@@ -81,6 +81,8 @@ def _in_base(value: Value, name: str, quantity: Quantity, units: Units) -> float
     if quantity.is_time:
         unit = value.unit if value.unit and seconds_in(value.unit) else quantity.unit
         seconds = seconds_in(units.wrong or unit or units.time or "")
+        if quantity.what == "duration":
+            seconds = seconds_in(unit or "s")  # of a run; counts and rates contradict another unit
         if value.unit and seconds_in(value.unit):
             seconds = seconds_in(value.unit)
         return None if seconds is None else value.value * seconds
@@ -119,7 +121,7 @@ def point_of(found: Mapping[tuple[str, str], float]) -> dict[str, float]:
         "step": of("step"),
         "streams": of("concurrency"),
         "running": of("running"),
-        "output": of("output_tokens") or (made / requests if made and requests else None),
+        "output": made / requests if made and requests else of("output_tokens"),
         "output_sum": made,
         "requests": requests,
         "duration": of("duration"),
@@ -135,10 +137,10 @@ def units_of(rows: Sequence[Row], roles: Roles, *, decimal_comma: bool = False) 
         for c in columns
         if c.quantity.what in SHARES and _largest(rows, c.name, decimal_comma=decimal_comma) > 1.5
     )
-    unsaid = [c for c in columns if c.quantity.is_time and c.quantity.unit is None]
-    said = [c for c in columns if c.quantity.is_time and c.quantity.unit is not None]
+    unsaid = [c for c in columns if c.quantity.is_time and c.quantity.unit is None and not _lasts(c)]
+    said = [c for c in columns if c.quantity.is_time and c.quantity.unit is not None and not _lasts(c)]
     plain = Units(None, None, percent, decimal_comma)
-    loads = [c for c in columns if not c.quantity.is_time]
+    loads = [c for c in columns if not c.quantity.is_time or _lasts(c)]
     time = _the_one_that_fits(rows, [*loads, *unsaid], plain, ("s", "ms")) if unsaid else None
     wrong = None
     if said and not _fits(rows, [*loads, *said], plain, 1.0, default=True):
@@ -147,6 +149,10 @@ def units_of(rows: Sequence[Row], roles: Roles, *, decimal_comma: bool = False) 
         if factors and _fits(rows, [*loads, *said], plain, factors[1], default=False):
             wrong = factors[0]
     return Units(time, wrong, percent, decimal_comma)
+
+
+def _lasts(column: Column) -> bool:
+    return column.quantity.what == "duration"
 
 
 def _the_one_that_fits(

@@ -82,7 +82,7 @@ def roles_of(rows: Sequence[Row]) -> Roles:
     columns = _columns(known)
     return Roles(
         measures=tuple(c for c in columns if c.quantity.what in MEASURES),
-        loads=tuple(c for c in columns if c.quantity.what in LOADS),
+        loads=tuple(sorted((c for c in columns if c.quantity.what in LOADS), key=_asked_first)),
         others=tuple(c for c in columns if c.quantity.what not in MEASURES | LOADS),
         labels=tuple(lists["label"]),
         maybes=tuple(lists["maybe"]),
@@ -187,6 +187,11 @@ def _columns(known: Mapping[str, Quantity]) -> list[Column]:
             columns.append(Column(name, quantity, told.replace(" ", "_")))
     stated = any(_is_output(c.quantity) for c in columns)
     return [c for c in columns if not (stated and _is_bare(c.quantity))]
+
+
+def _asked_first(column: Column) -> bool:
+    """What a client was told to hold open before what it held open on average."""
+    return not (column.quantity.what == "concurrency" and "max" in split(column.name))
 
 
 def _signature(quantity: Quantity) -> tuple[Any, ...]:
