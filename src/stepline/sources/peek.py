@@ -1,5 +1,6 @@
 """The first look at a file: its opening bytes, decompressed, from which readers recognise it."""
 
+import codecs
 import io
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -13,6 +14,10 @@ from stepline.errors import UnreadableEvidence
 HEAD_BYTES = 1 << 20
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
+
+MAX_UTF16_BYTES = 256 << 20
+"""Text in another encoding is turned over as a whole."""
 
 
 class Peek(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +87,11 @@ def open_bytes(path: Path, on_bytes: Callable[[int], None] = lambda _count: None
 
             with zstandard.ZstdDecompressor().stream_reader(cast("IO[bytes]", raw)) as stream:
                 yield io.BufferedReader(cast("io.RawIOBase", stream))
+        elif magic.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            # PowerShell writes what it redirects in UTF-16.
+            yield io.BytesIO(raw.read(MAX_UTF16_BYTES).decode("utf-16", "replace").encode())
+        elif magic.startswith(codecs.BOM_UTF8):
+            yield io.BytesIO(raw.read(MAX_UTF16_BYTES)[len(codecs.BOM_UTF8) :])
         else:
             yield cast("IO[bytes]", raw)
 

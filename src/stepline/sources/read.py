@@ -10,7 +10,7 @@ from stepline.errors import UnreadableEvidence, UsageError
 from stepline.evidence import bundle
 from stepline.evidence.evidence import Evidence
 from stepline.evidence.run import EvidenceFile, Run
-from stepline.sources import client_file
+from stepline.sources import archives, client_file
 from stepline.sources.importers.registry import PER_REQUEST
 from stepline.sources.logs import rotation
 from stepline.sources.peek import Peek, peek
@@ -72,6 +72,13 @@ def read(
         UsageError: when a path does not exist.
         UnreadableEvidence: when nothing under the paths could be read.
     """
+    with archives.unpacked(paths) as found:
+        return _read_paths(found, on_file, on_bytes)
+
+
+def _read_paths(
+    paths: Iterable[str | Path], on_file: Callable[[str], None], on_bytes: Callable[[int, int], None]
+) -> Evidence:
     saved: list[Run] = []
     runs: list[Run] = []
     passed: list[EvidenceFile] = []

@@ -104,11 +104,25 @@ def _decode_slowly(content: bytes, peek: Peek) -> Any:
             return [json.loads(line, parse_constant=lambda _name: None) for line in lines]
         except json.JSONDecodeError:
             pass
+        if len(objects := _objects_among(lines)) > 1:
+            return objects
         ends = "ends early" if error.pos >= len(text.rstrip()) - 1 else "is damaged"
         raise UnreadableEvidence(
             f"{peek.name}: the JSON {ends} at line {error.lineno}, column {error.colno} ({error.msg}); "
             "record or copy the file again"
         ) from None
+
+
+def _objects_among(lines: list[str]) -> list[Any]:
+    """The objects of JSON Lines that have lines of something else among them."""
+    found = []
+    for line in lines:
+        if line.startswith("{") and line.rstrip().endswith("}"):
+            try:
+                found.append(msgspec.json.decode(line))
+            except (msgspec.DecodeError, RecursionError):
+                continue
+    return found
 
 
 def _is_model_config(document: dict[str, Any]) -> bool:

@@ -265,6 +265,8 @@ def _read_rows(
     decimal_comma: bool = False,
     damaged: int = 0,
 ) -> Run:
+    if (summary := _summary(rows, file)) is not None:
+        return summary
     roles = roles_of(rows)
     if are_requests(rows, roles):
         return _of_requests(rows, roles, file)
@@ -298,6 +300,15 @@ def _read_rows(
         gpu_samples=tuple(samples),
         doubts=tuple(doubts),
     )
+
+
+def _summary(rows: Sequence[Row], file: str) -> Run | None:
+    """A summary of a profile whose rows came as objects."""
+    names = tuple(dict.fromkeys(str(name) for row in rows for name in row))
+    if not is_summary(names):
+        return None
+    cells = tuple(tuple(str(row.get(name, "")) for name in names) for row in rows)
+    return read_summary(Grid(names, cells, tuple(range(1, len(cells) + 1)), 1, "comma"), file)
 
 
 def _of_requests(rows: Sequence[Row], roles: Roles, file: str) -> Run:

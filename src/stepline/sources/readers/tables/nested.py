@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from stepline.sources.quantities.quantity import is_unnamed_time, parse
+from stepline.sources.readers.tables.kernels import is_summary
 
 MAX_DEPTH = 12
 MAX_ROWS = 200_000
@@ -22,7 +23,11 @@ def rows_in(document: Any) -> list[tuple[str, Row]]:
         if len(found) >= MAX_ROWS:
             break
         told = [parse(name) for name in row]
-        if any(one.what is not None for one in told) or sum(map(is_unnamed_time, told)) >= 2:
+        if (
+            any(one.what is not None for one in told)
+            or sum(map(is_unnamed_time, told)) >= 2
+            or is_summary(list(row))
+        ):
             found.append((place, row))
     return found
 
