@@ -1,5 +1,6 @@
 """Reads files and folders of evidence, each recognised by its content, and tells their runs apart."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -168,6 +169,11 @@ def _read_one(path: Path, name: str, on_bytes: Callable[[int], None]) -> Run | t
             return reader.read(opening)
     if opening.binary:
         raise UnreadableEvidence(f"{name}: a binary file, no evidence that stepline reads")
+    if re.match(rb"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d+)?, *\S+,", opening.head):
+        raise UnreadableEvidence(
+            f"{name}: samples of nvidia-smi without a header, so what its columns count is not told; add the names of "
+            "its --query-gpu as a first line, or record it without noheader"
+        )
     if columns := table.columns_of(opening):
         named = ", ".join(columns[:8])
         raise UnreadableEvidence(

@@ -64,3 +64,14 @@ def test_json_lines_with_others_among_them(tmp_path: Path) -> None:
         '{"concurrency": 4, "tok_s": 50}\nwarning: slow\n{"concurrency": 8, "tok_s": 80}\n'
     )
     assert levels(tmp_path) == [50, 80]
+
+
+def test_gpu_samples_without_a_header_say_what_is_missing(tmp_path: Path) -> None:
+    rows = "2026/06/09 08:34:54.413, 0, 234.25, 0, 34\n2026/06/09 08:34:55.413, 0, 240.10, 3, 34\n"
+    (tmp_path / "gpu.csv").write_text(rows)
+    with pytest.raises(UnreadableEvidence, match="without a header"):
+        read([tmp_path])
+    (tmp_path / "gpu.csv").write_text(
+        "timestamp, index, power.draw [W], utilization.gpu [%], temperature.gpu\n" + rows
+    )
+    assert read([tmp_path]).gpu_samples[0].power_w == 234.25
