@@ -15,6 +15,8 @@ _ABOUT = re.compile(r"^(?:~|≈|≅|about|approx\.?|ca\.?|c\.|around)\s*", re.IG
 _BOUND = re.compile(r"^(?:[<>≤≥]=?)\s*")
 _MARKUP = re.compile(r"<[^<>]{1,40}>|[*`_]{1,3}|\[\^?\d+\]|†|‡")
 _AFTER = re.compile(r"^\(.*\)$|^[*†‡]+$")
+_PLAIN = re.compile(r"\d{1,15}(?:\.\d{1,15})?")
+"""Most cells of long tables, read at once."""
 MAX_CELL = 80
 
 
@@ -44,6 +46,9 @@ def cell(raw: Any, *, decimal_comma: bool = False) -> Value | None:
         return Value(number, number, number) if math.isfinite(number) else None
     if not isinstance(raw, str):
         return None
+    if _PLAIN.fullmatch(raw):
+        number = float(raw)
+        return Value(number, number, number)
     text = _MARKUP.sub("", raw[: 4 * MAX_CELL]).replace("\N{NO-BREAK SPACE}", " ").replace("−", "-").strip()
     if len(text) > MAX_CELL:
         return None
@@ -118,6 +123,8 @@ def decimal_commas(cells: list[str]) -> bool:
 
     One cell whose comma separates no thousands decides, unless a point is used as decimal sign too.
     """
+    if not any("," in text for text in cells):
+        return False
     numbers = [
         text.strip() for text in cells if re.fullmatch(r"[~≈<>]?\s*[-+]?[\d.,]+\s*\D{0,10}", text.strip())
     ]

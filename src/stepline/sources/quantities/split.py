@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import lru_cache
 
 _MARKUP = re.compile(r"<[^<>]{1,40}>|[*`~]+|\\")
 _UNITS = re.compile(r"(?<![A-Za-z])([KMG]i?B|[kMG]?Hz|GBps)(?![A-Za-z])")
@@ -20,6 +21,7 @@ MAX_NAME = 200
 """Characters of a name that are looked at."""
 
 
+@lru_cache(maxsize=8192)
 def split(name: str) -> tuple[str, ...]:
     """The words of a name in order, lower case: `Output tok/s` is `output tok per s`, `P99.9 TTFT` `p99p9 ttft`."""
     text = unicodedata.normalize("NFKC", name[:MAX_NAME])

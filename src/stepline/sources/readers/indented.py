@@ -8,6 +8,7 @@ _LINE = re.compile(
     r"^(?P<indent> *)(?P<dash>- )?(?P<name>[^:#\n][^:\n]{0,80}?)\s*:(?:\s+(?P<value>.*?))?\s*$"
 )
 MIN_LINES = 6
+OPENING = 100
 SHARE = 0.9
 """Share of the lines that are pairs from which a text is such a document."""
 
@@ -15,6 +16,8 @@ SHARE = 0.9
 def parse_indented(lines: Sequence[str]) -> dict[str, Any] | None:
     """The document; None for a text that is none. Lists are passed over: none of these reports needs them."""
     used = [line.rstrip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not any(line.startswith(" ") for line in used[:OPENING]) or not all(":" in line for line in used[:3]):
+        return None
     matches = [_LINE.match(line) for line in used]
     told = [found for found in matches if found]
     if len(told) < MIN_LINES or len(told) < SHARE * len(used) or not any(found["indent"] for found in told):

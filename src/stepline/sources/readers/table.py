@@ -34,6 +34,8 @@ from stepline.sources.readers.tables.trials import changes_of, trials_of
 Row = Mapping[str, Any]
 MAX_BYTES = 64 << 20
 HEAD = 1 << 16
+MOST_NAMES = 200
+"""Lines of a table that names its quantities at the side; a longer one has them above."""
 
 
 def recognises(peek: Peek) -> bool:
@@ -84,13 +86,11 @@ def read_text(content: str, file: str) -> Run:
     runs: list[Run] = [*read_commands(lines, file)]
     failed: UnreadableEvidence | None = None
     taken: set[int] = set()
-    for grid in grids(lines, is_summary):
-        if (summary := read_summary(grid, file)) is not None:
-            taken.update((grid.header_line, *grid.lines))
-            runs.append(summary)
-    rest = [line if number not in taken else "" for number, line in enumerate(lines, 1)]
-    for grid in grids(rest, is_header, is_side):
+    for grid in grids(lines, lambda names: is_summary(names) or is_header(names), is_side):
         taken.update((grid.header_line, *grid.lines))
+        if is_summary(grid.names) and (summary := read_summary(grid, file)) is not None:
+            runs.append(summary)
+            continue
         try:
             runs.append(_read_grid(grid, file))
         except UnreadableEvidence as error:
@@ -216,6 +216,8 @@ def _number(name: str) -> bool:
 
 def _turned(grid: Grid) -> list[Row] | None:
     """The rows of a table that names its quantities in the first column; None where the header names them."""
+    if len(grid.rows) > MOST_NAMES:
+        return None
     first = [cells[0] for cells in grid.rows]
     told = sum(parse(name).what is not None for name in first)
     header = sum(parse(name).what is not None for name in grid.names[1:])

@@ -78,6 +78,9 @@ def levels_of(table: Table) -> tuple[list[LoadLevel], list[StepRow], list[Readin
     """Everything that single rows say, sorted by arm and load."""
     levels: list[LoadLevel] = []
     steps: list[StepRow] = []
+    loaded = {c.quantity.what for c in table.roles.loads}
+    if not table.roles.measures and "running" not in loaded:
+        return [], [], []  # GPU counters, as a rule of many rows
     broken: dict[str, list[tuple[str, Origin]]] = {}
     for row, origin in zip(table.rows, table.origins, strict=True):
         found = list(_levels(table, row, origin, broken))

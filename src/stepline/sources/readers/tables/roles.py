@@ -31,6 +31,10 @@ BEST = ("token_rate", "tpot", "step", "itl", "e2e", "request_rate", "decode_time
 """What two servers are compared by: decode before the whole."""
 
 
+SOME = 400
+"""Rows of a long table that are looked at to tell what a column is."""
+
+
 class Column(NamedTuple):
     """One column that says a quantity."""
 
@@ -97,9 +101,14 @@ def _quantity(name: str, rows: Sequence[Row]) -> Quantity:
     quantity = parse(name)
     if quantity.what in ("graph", "start", "end", "time"):
         return quantity
-    said = [row[name] for row in rows if row.get(name) not in (None, "")]
+    said = [row[name] for row in _some(rows) if row.get(name) not in (None, "")]
     numbers = sum(cell(value, decimal_comma=True) is not None for value in said)
     return quantity if numbers and 2 * numbers >= len(said) else Quantity(name=name)
+
+
+def _some(rows: Sequence[Row]) -> Sequence[Row]:
+    """Rows enough to tell what a column holds."""
+    return rows if len(rows) <= SOME else rows[:: len(rows) // SOME]
 
 
 def _configured(parsed: Mapping[str, Quantity]) -> set[str]:
@@ -124,7 +133,7 @@ def _configured(parsed: Mapping[str, Quantity]) -> set[str]:
 
 
 def _role(name: str, rows: Sequence[Row], configured: set[str]) -> str:
-    values = {str(row[name]).strip() for row in rows if row.get(name) not in (None, "")}
+    values = {str(row[name]).strip() for row in _some(rows) if row.get(name) not in (None, "")}
     words = split(name)
     kind = _kind(words)
     said = (cell(value) or cell(value, decimal_comma=True) for value in values)
