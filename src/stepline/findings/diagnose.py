@@ -5,40 +5,44 @@ from stepline.evidence.origin import Sourced
 from stepline.evidence.run import Run
 from stepline.findings import diagnosis as view
 from stepline.findings import tables, together
+from stepline.findings.accounting_view import accounted, accounting_lines, unexplained_ms
 from stepline.findings.families import family
+from stepline.findings.general import unexplained
 from stepline.findings.outcome import CannotTell, Clear, Fired, Observation, Rule
 from stepline.findings.registry import RULES
 from stepline.findings.relations import outranks_all
 from stepline.findings.roofline_view import roofline
 from stepline.findings.timeline import timeline
 from stepline.findings.tried import with_trials
+from stepline.findings.verdict import without_finding
 from stepline.model.measure.counters import over_recording
 from stepline.model.measure.drift import find_drift
 from stepline.model.measure.law import Interval, NoLaw, StepLaw, law_or_none
 from stepline.model.measure.log_clock import clock_time
 from stepline.model.measure.thresholds import T as SHARED
-from stepline.model.measure.traced_step import TracedStep
 from stepline.model.measure.windows import DecodeWindow
 from stepline.model.picture.picture import Picture
 from stepline.model.picture.step_points import T as POINTS
 from stepline.model.signs.host import gpu_busy
 from stepline.model.signs.tensor_pipe import tensor_statement
-from stepline.model.signs.traced_floors import part_floors
 from stepline.version import __version__
 
 MAX_FINDINGS = 5
 
 
-def diagnose(picture: Picture) -> view.RunDiagnosis:
-    """Ask every rule and put the answers together."""
-    answers = [(rule, with_trials(rule, rule.check(picture), picture)) for rule in RULES]
-    fired = [(rule, answer) for rule, answer in answers if isinstance(answer, Fired)]
+def diagnose(picture: Picture, *, general_only: bool = False) -> view.RunDiagnosis:
+    """Ask every rule and put the answers together; with `general_only` none but the accounting's own findings."""
+    asked = [rule for rule in RULES if rule.general or not general_only]
+    answers = [(rule, with_trials(rule, rule.check(picture), picture)) for rule in asked]
+    told = [(rule, answer) for rule, answer in answers if isinstance(answer, Fired)]
+    specific = [pair for pair in told if not pair[0].general]
+    fired = specific + unexplained([pair for pair in told if pair[0].general], specific)
     worth = sorted(
         (pair for pair in fired if pair[0].proven and _worth(pair[1], picture)), key=lambda pair: _rank(*pair)
     )
     notes = [pair for pair in fired if pair not in worth] + worth[MAX_FINDINGS:]
     findings = tuple(_finding(rule, answer) for rule, answer in worth[:MAX_FINDINGS])
-    conclusive = bool(findings) or picture.step is not None
+    conclusive = bool(findings) or picture.step is not None or picture.traced is not None
     return view.RunDiagnosis(
         id=picture.run.id or "run",
         verdict=_verdict(findings, picture),
@@ -47,9 +51,9 @@ def diagnose(picture: Picture) -> view.RunDiagnosis:
         load=_load(picture),
         step=_step(picture),
         life=_life(picture),
-        accounting=_accounting(picture),
-        accounted=_accounted(picture),
-        unexplained_ms=_unexplained(picture),
+        accounting=accounting_lines(picture),
+        accounted=accounted(picture),
+        unexplained_ms=unexplained_ms(picture),
         phases=view.PhasesView(
             queue=picture.phases.queue_ms,
             prefill=picture.phases.prefill_ms,
@@ -148,14 +152,7 @@ def _verdict(findings: tuple[view.Finding, ...], picture: Picture) -> str:
                 f"{units.times(top.gain.tok_s / picture.rate_tok_s)} today's {units.tok_s(picture.rate_tok_s)}"
             )
         return f"{sure}{top.headline}{gain}"
-    step = picture.step
-    if step is None:
-        return "too little was recorded for a verdict: no decode step could be measured"
-    most = "at most " if step.upper_bound else ""
-    took = f"a decode step takes {most}{units.ms(step.measured_ms)} at {units.batch(step.running)} running"
-    if picture.gap is None:
-        return f"no cause found; {took}, and without a floor nobody can say whether that is slow"
-    return f"no cause found; {took}, {units.times(picture.gap)} its floor"
+    return without_finding(picture)
 
 
 def _target(picture: Picture) -> view.TargetView:
@@ -327,88 +324,6 @@ def _life(picture: Picture) -> tuple[view.LifeLine, ...]:
             )
         )
     return tuple(lines)
-
-
-def _accounting(picture: Picture) -> tuple[view.AccountingLine, ...]:
-    """The step by component: as a trace measured it where there is one, else the floors alone."""
-    traced = picture.traced
-    if traced is not None and traced.wall_ms is not None:
-        return _traced_accounting(picture, traced, traced.wall_ms)
-    step, floors = picture.step, picture.floors
-    if step is None or floors is None:
-        return ()
-    floor = floors.here
-    lines = [
-        view.AccountingLine(
-            component=part.name,
-            measured_ms=None,
-            floor_ms=part.ms,
-            evidence=f"{units.size(part.bytes)}, bound by {part.bound}; not measured: no trace",
-        )
-        for part in floor.components
-    ]
-    if floor.collectives.ms:
-        source = f"{floor.collectives.count} collectives: {floor.collectives.source}"
-        lines.append(
-            view.AccountingLine(
-                component="communication", measured_ms=None, floor_ms=floor.collectives.ms, evidence=source
-            )
-        )
-    unexplained = step.measured_ms - floor.total_ms
-    lines.append(
-        view.AccountingLine(
-            component="not explained by the floor",
-            measured_ms=unexplained,
-            floor_ms=None,
-            evidence="wall less floor",
-        )
-    )
-    return tuple(lines)
-
-
-def _traced_accounting(
-    picture: Picture, traced: TracedStep, wall_ms: float
-) -> tuple[view.AccountingLine, ...]:
-    """Busy by component from the trace and the host's part of the unprofiled wall; the lines sum to the wall."""
-    group = traced.group
-    least = {part.component: part.floor_ms for part in part_floors(picture)}
-    lines = [
-        view.AccountingLine(
-            component=part.component,
-            measured_ms=part.busy_ms,
-            floor_ms=least.get(part.component),
-            evidence=f"GPU busy in the trace, {part.kernels:.0f} kernels a step",
-        )
-        for part in sorted(group.components, key=lambda part: -part.busy_ms)
-    ]
-    evidence = f"unprofiled step at {group.batch} running less GPU busy"
-    lines.append(
-        view.AccountingLine(
-            component="host gap", measured_ms=wall_ms - group.busy_ms, floor_ms=None, evidence=evidence
-        )
-    )
-    return tuple(lines)
-
-
-def _accounted(picture: Picture) -> view.Accounted | None:
-    """The wall and the floor that belong to the accounting's batch."""
-    traced, step, floors = picture.traced, picture.step, picture.floors
-    if traced is not None and traced.wall_ms is not None and traced.group.batch is not None:
-        batch = traced.group.batch
-        floor = None if floors is None else picture.floor_at(batch, floors.used)
-        least = None if floor is None else floor.total_ms
-        return view.Accounted(running=batch, wall_ms=traced.wall_ms, floor_ms=least)
-    if step is None or floors is None:
-        return None
-    return view.Accounted(running=step.running, wall_ms=step.measured_ms, floor_ms=floors.here.total_ms)
-
-
-def _unexplained(picture: Picture) -> float | None:
-    if picture.traced is not None and picture.traced.wall_ms is not None:
-        return picture.traced.group.component_ms("unattributed")
-    if picture.step is None or picture.floors is None:
-        return None
-    return picture.step.measured_ms - picture.floors.here.total_ms
 
 
 def _health(run: Run) -> tuple[view.Cited, ...]:

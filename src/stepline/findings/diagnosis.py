@@ -174,6 +174,14 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
     """Step time against running batch."""
 
 
+class TypicalSpan(msgspec.Struct, frozen=True):
+    """The usual time of a part in ms, and the interval that sound servers lie in."""
+
+    low: float
+    mid: float
+    high: float
+
+
 class AccountingLine(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the step; null is not measured, never zero."""
 
@@ -185,6 +193,10 @@ class AccountingLine(msgspec.Struct, frozen=True, kw_only=True):
     """Its floor."""
     evidence: str
     """What says so."""
+    typical_ms: TypicalSpan | None = None
+    """What the part usually takes; null where neither a calibration nor a fit tells: the part is not judged."""
+    excess_ms: float | None = None
+    """Measured less typical; null where the part is not judged."""
 
 
 class Accounted(msgspec.Struct, frozen=True, kw_only=True):

@@ -121,6 +121,8 @@ class Rule(NamedTuple):
     """From the pictures before and after the cause was removed (`stepline compare`); the gain is told without it."""
     hides_changes: bool = False
     """While it holds, a change of the server would not show in the rate."""
+    general: bool = False
+    """True of a part's excess as such: a specific finding that explains half of it takes its place."""
 
 
 def recovered(rate_tok_s: float | None, gain: Gain | None) -> float | None:

@@ -6,6 +6,7 @@ kernel pays for following another kind, as whole layers show. What is left out l
 of the host that shows, kernels slower than torch's.
 """
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -16,9 +17,10 @@ from stepline.model.roofline.deployment import Deployment
 from stepline.model.roofline.forward_cost import cache_work, ways
 from stepline.model.roofline.layout import Layout, check_layout
 
-SMALL_PER_LAYER = 6
-"""Beside products and attention: two norms with their residual, rotary embedding, cache write, the merge of attention's
-splits, activation. SGLang and vLLM fuse these and no more; a trace of a decode step of SGLang 0.5.16 shows the same."""
+SMALL_PER_LAYER = {"norm": 2, "elementwise": 2, "kv-write": 1, "attention": 1}
+"""Beside products and attention, by part of a trace: two norms with their residual; rotary embedding and activation;
+the cache write; the merge of attention's splits. SGLang and vLLM fuse these and no more; a trace of a decode step of
+SGLang 0.5.16 shows the same. The last norm comes once."""
 LOGIT_PASSES = 5
 """Sampling by temperature in the engines' plain path: scale, softmax, noise, divide, argmax; each over all logits."""
 LOGITS = 128256
@@ -61,7 +63,17 @@ def why_not(deployment: Deployment, rates: Rates) -> str | None:
 
 
 def calibrated_step_ms(deployment: Deployment, rates: Rates, *, batch: float, context_tokens: float) -> float:
-    """Milliseconds of a decode step, summed over its kernels on one GPU; through all stages of a pipeline.
+    """Milliseconds of a decode step: the sum of `calibrated_parts_ms`, whose arguments these are."""
+    parts = calibrated_parts_ms(deployment, rates, batch=batch, context_tokens=context_tokens)
+    return math.fsum(parts.values())
+
+
+def calibrated_parts_ms(
+    deployment: Deployment, rates: Rates, *, batch: float, context_tokens: float
+) -> dict[str, float]:
+    """Milliseconds of a decode step by part of a trace, each kernel on one GPU; through all stages of a pipeline.
+
+    What a kernel costs by following another kind is its own part's.
 
     Args:
         deployment: One for which `why_not` is None, on the GPU that was measured; its published all-reduce stands in
@@ -76,9 +88,8 @@ def calibrated_step_ms(deployment: Deployment, rates: Rates, *, batch: float, co
     architecture, gpu, layout = deployment.architecture, deployment.gpu, deployment.layout
     check_layout(architecture, layout)
     joined = list(products(architecture, layout, batch))
-    small = architecture.layers * SMALL_PER_LAYER + 1
-    kernels = small + LOGIT_PASSES + sum(product.layers for product in joined)
-    ms = sum(_product_ms(rates, product) for product in joined)
+    following_ms, small_ms = rates.following_ms(batch), rates.small_ms(batch) + rates.following_ms(batch)
+    attention_ms = 0.0
     for cache, work in zip(
         architecture.body.caches,
         cache_work(
@@ -91,11 +102,19 @@ def calibrated_step_ms(deployment: Deployment, rates: Rates, *, batch: float, co
         ),
         strict=True,
     ):
-        ms += cache.layers * rates.attention_ms(batch, work.bytes / cache.layers)
-        kernels += cache.layers
-    ms += small * rates.small_ms(batch) + kernels * rates.following_ms(batch)
-    ms += LOGIT_PASSES * rates.argmax_ms(batch) * architecture.vocab / LOGITS
-    return ms + _exchange_ms(architecture, gpu, layout, rates, batch)
+        one_ms = rates.attention_ms(batch, work.bytes / cache.layers)
+        attention_ms += cache.layers * (one_ms + following_ms)
+    passed_ms = rates.argmax_ms(batch) * architecture.vocab / LOGITS
+    parts = {
+        "attention": attention_ms,
+        "gemm": sum(_product_ms(rates, one) + one.layers * following_ms for one in joined),
+        "norm": small_ms,
+        "sampling": LOGIT_PASSES * (passed_ms + following_ms),
+        "communication": _exchange_ms(architecture, gpu, layout, rates, batch),
+    }
+    for part, kernels in SMALL_PER_LAYER.items():
+        parts[part] = parts.get(part, 0.0) + kernels * architecture.layers * small_ms
+    return parts
 
 
 def products(architecture: Architecture, layout: Layout, batch: float) -> Iterator[Product]:

@@ -17,6 +17,7 @@ import msgspec
 from stepline import facts
 from stepline.evidence.calibration import Calibration
 from stepline.facts.calibrations import measured_gpu, shipped_calibration
+from stepline.facts.hardware import Gpu
 from stepline.model.roofline.calibration_lines import Rates
 from stepline.model.roofline.decode_floor import decode_floor
 from stepline.model.roofline.deployment import Deployment
@@ -80,8 +81,7 @@ def typical_step(
         UnknownFact: an impossible layout or an unknown cache type.
     """
     gpu = deployment.gpu
-    if calibration is None or measured_gpu(calibration) != gpu.name:
-        calibration = shipped_calibration(gpu.name)
+    calibration = calibration_of(gpu, calibration)
     rates = None if calibration is None else Rates(calibration)
     reason = None if rates is None else why_not(deployment, rates)
     if calibration is not None and rates is not None and reason is None:
@@ -89,8 +89,8 @@ def typical_step(
         if prefill_tokens > 0 and rates.peak_bf16:
             floor_ms = prefill_share_ms(deployment, prefill_tokens, prefill_sequences)
             ms += floor_ms * gpu.peak("bf16") / rates.peak_bf16
-        return _typical(ms, _facts()["calibrated"], _source(calibration))
-    fit = _by_gpu().get(gpu.name)
+        return _typical(ms, *calibrated_interval(), source_of(calibration))
+    fit = class_fit(gpu)
     if fit is None:
         return None
     terms = features(
@@ -102,14 +102,31 @@ def typical_step(
     )
     ms = sum(fit.factors[name] * value for name, value in zip(TERMS, terms, strict=True))
     because = f"; the calibration does not describe it: {reason}" if reason else ""
-    return _typical(ms, {"low": fit.low, "high": fit.high}, fit.source + because)
+    return _typical(ms, fit.low, fit.high, fit.source + because)
 
 
-def _typical(ms: float, interval: dict[str, float], source: str) -> Typical:
-    return Typical(ms=ms, low_ms=ms * interval["low"], high_ms=ms * interval["high"], source=source)
+def _typical(ms: float, low: float, high: float, source: str) -> Typical:
+    return Typical(ms=ms, low_ms=ms * low, high_ms=ms * high, source=source)
 
 
-def _source(calibration: Calibration) -> str:
+def calibration_of(gpu: Gpu, own: Calibration | None) -> Calibration | None:
+    """A machine's own calibration where it is of this GPU, else the one that comes with stepline; None without one."""
+    return own if own is not None and measured_gpu(own) == gpu.name else shipped_calibration(gpu.name)
+
+
+def calibrated_interval() -> tuple[float, float]:
+    """Measured over the sum of kernels: (10th, 90th) percentile of real servers."""
+    interval = _facts()["calibrated"]
+    return interval["low"], interval["high"]
+
+
+def class_fit(gpu: Gpu) -> ClassFit | None:
+    """The factors of the GPU's class; None where no class was fitted."""
+    return _by_gpu().get(gpu.name)
+
+
+def source_of(calibration: Calibration) -> str:
+    """Where a calibrated time comes from, in words."""
     machine = calibration.machine
     return f"the sum of its kernels as measured on {machine.gpu}, torch {machine.torch}, {calibration.date}"
 
