@@ -21,6 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--only", default="", metavar="NN,NN", help="cases whose folder begins with one of these"
     )
     parser.add_argument(
+        "--without-rules",
+        action="store_true",
+        help="ask the accounting alone: a cause is found where the general finding of its letter names its part",
+    )
+    parser.add_argument(
         "--json",
         nargs="?",
         const="-",
@@ -31,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Diagnose every case and print the table."""
-    scored = score_folder(Path(args.folder), tuple(word for word in args.only.split(",") if word))
+    only = tuple(word for word in args.only.split(",") if word)
+    scored = score_folder(Path(args.folder), only, without_rules=args.without_rules)
     if args.json:
         text = msgspec.json.format(msgspec.json.encode(scored), indent=2).decode() + "\n"
         if args.json == "-":

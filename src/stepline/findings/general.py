@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from stepline import units
 from stepline.evidence.trace import TraceKernel
 from stepline.facts.hardware import Gpu
+from stepline.findings.families import family
 from stepline.findings.outcome import (
     CannotTell,
     Clear,
@@ -100,8 +101,7 @@ def finding(
     lines += [Observation(text) for text in shape_says(picture, part.name, kernels)]
     return Fired(
         status="suspected",
-        headline=f"{part.name} takes {units.ms(excess_ms)} of a {units.ms(found.step_ms)} step "
-        "more than it usually does",
+        headline=f"{part.name} takes {units.ms(excess_ms)} more than usual in a step of {units.ms(found.step_ms)}",
         evidence=tuple(lines),
         recoverable_tok_s=recovered(picture.rate_tok_s, gain),
         gain=gain,
@@ -152,7 +152,8 @@ def unexplained(
 ) -> list[tuple[Rule, Fired]]:
     """The general findings whose place no specific one takes.
 
-    One does that explains half of the excess: by what it recovers, or, of the same letter, without saying how much.
+    One does that explains half of the excess: by what it recovers, or, of the same letter, confirmed or without saying
+    how much. A low clock stretches all kernels alike.
     """
     return [
         (rule, answer)
@@ -162,6 +163,12 @@ def unexplained(
 
 
 def _takes_place(other: Rule, told: Fired, rule: Rule, answer: Fired) -> bool:
+    alike = family(other.code) == family(rule.code) or (family(other.code), family(rule.code)) == (
+        "power",
+        "kernels",
+    )
     if told.recoverable_tok_s is None or answer.recoverable_tok_s is None:
-        return other.code[0] == rule.code[0]
+        return alike
+    if alike and told.status == "confirmed":
+        return True
     return told.recoverable_tok_s >= T.explained * answer.recoverable_tok_s

@@ -63,9 +63,13 @@ class _Arm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def diagnose_runs(
-    pictures: Sequence[Picture], evidence: Evidence, chosen: str | None = None
+    pictures: Sequence[Picture],
+    evidence: Evidence,
+    chosen: str | None = None,
+    *,
+    general_only: bool = False,
 ) -> view.Diagnosis:
-    """The diagnosis of each run by itself, and what runs say together.
+    """The diagnosis of each run by itself, and what runs say together; `general_only` as `diagnose` has it.
 
     Raises:
         UsageError: `chosen` is no run's id, or nothing that was read belongs to any run.
@@ -74,7 +78,9 @@ def diagnose_runs(
         raise UsageError(
             evidence.ungrouped[0].reason if evidence.ungrouped else "nothing was read of any run"
         )
-    runs = [Told(picture=picture, diagnosis=diagnose(picture)) for picture in pictures]
+    runs = [
+        Told(picture=picture, diagnosis=diagnose(picture, general_only=general_only)) for picture in pictures
+    ]
     picked, because = _choose(runs, chosen)
     arms = _arms([run for run in runs if run.picture.levels or run.picture.step is not None])
     comparisons, apart = _compare(arms)

@@ -11,8 +11,9 @@ Evidence needed:
     while requests run all the time. Idle time inside a profiled trace is never evidence.
 
 How it decides:
-    The gap between the GPU's work and the unprofiled step, or the idle share of the counters, is at least 15 % of it. A
-    specific finding that explains half of that takes its place.
+    The gap between the GPU's work and the unprofiled step, or the idle share of the counters, is at least 15 % of it;
+    counters that say the GPU is busy clear it, since the gap is then other work. A specific finding that explains half
+    of it takes its place.
 
 What would prove it wrong:
     GPU busy share near 100 % at the same load, unprofiled.
@@ -30,7 +31,7 @@ from stepline.findings.outcome import Clear, Fired, Observation, Outcome, Proof,
 from stepline.model.change.less_idle import without_host
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.accounting import HOST_GAP
-from stepline.model.signs.host import BusyShare, gpu_busy
+from stepline.model.signs.host import BusyShare, gpu_busy, gpu_busy_share
 from stepline.model.signs.host import T as HOST
 
 _RIVALS = (
@@ -45,14 +46,15 @@ _PROOF = Proof("add a short profiler trace without stacks to the folder", 10.0)
 
 def check(picture: Picture) -> Outcome:
     """Decide whether the GPU waits for the host longer than usual."""
+    counted = gpu_busy_share(picture)
+    if counted is not None and 1 - counted[0] < HOST.gpu_idle:
+        return Clear(f"the GPU is {units.percent(counted[0])} busy by {counted[1]} unprofiled samples")
     found = judged(picture, (HOST_GAP,))
     if isinstance(found, tuple):
         return finding(picture, *found, rivals=_RIVALS, tries=_TRIES, proof=_PROOF)
     busy, load = gpu_busy(picture), picture.load
     if busy is None or isinstance(found, Clear):
         return found
-    if 1 - busy.share < HOST.gpu_idle:
-        return Clear(f"the GPU is {units.percent(busy.share)} busy ({busy.instrument})")
     if load is None or (load.concurrency is None and not load.queued):
         return found
     return _by_counters(picture, busy)

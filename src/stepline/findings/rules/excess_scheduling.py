@@ -43,20 +43,9 @@ from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.host import T as HOST
 from stepline.model.signs.host import gpu_busy
-from stepline.model.signs.recompute import own_prompt_floor_ms
-from stepline.threshold import Threshold
-
-
-class T:
-    """Thresholds of this rule."""
-
-    usual = Threshold(
-        2.0,
-        "times the prompt's FLOP floor",
-        why="What prompts take at most on a sound server.",
-        source="256-token prompts took 1.7 times on a healthy H200 server",
-    )
-
+from stepline.model.signs.others_prompts import T as PROMPTS
+from stepline.model.signs.others_prompts import others_prompts
+from stepline.model.signs.recompute import own_prompt_floor_ms, prompt_floor_ms
 
 _RIVALS = (
     Rival("S204 prefill-interference", "a trace of the prefills: is the GPU busy in them"),
@@ -93,23 +82,22 @@ def _waiting(picture: Picture, queued: float, offered: float) -> Fired:
 
 def _beside(picture: Picture) -> Outcome:
     """Time beside decode steps against what the load's prompts usually take."""
-    loop, floor_ms, busy = picture.loop, own_prompt_floor_ms(picture), gpu_busy(picture)
-    if loop is None or floor_ms is None:
+    loop, own_ms, busy = picture.loop, own_prompt_floor_ms(picture), gpu_busy(picture)
+    if loop is None or own_ms is None:
         return CannotTell(
             "time beside decode steps and the prompt's floor: client rate, lengths, model and GPU",
             "save the client's result beside the log, and give --model and --gpu",
         )
-    other_ms, usual_ms = loop.other_ms_per_request, T.usual * floor_ms
+    tokens, number = others_prompts(picture)
+    others_ms = number * (prompt_floor_ms(picture, tokens) or 0.0) if number else 0.0
+    other_ms, usual_ms = loop.other_ms_per_request, PROMPTS.over_floor * (own_ms + others_ms)
     share = (1 - loop.decode_share) * max(0.0, 1 - usual_ms / other_ms) if other_ms > 0 else 0.0
-    told = (
-        f"{units.ms(other_ms)} a request beside decode steps, "
-        f"where its prompt usually takes up to {units.ms(usual_ms)}"
-    )
+    told = f"{units.ms(other_ms)} a request beside decode steps, where prompts usually take up to {units.ms(usual_ms)}"
     if share < SHARED.worth:
         return Clear(told)
     if busy is not None and 1 - busy.share >= HOST.gpu_idle:
         return Clear(f"the GPU idles {units.percent(1 - busy.share)} of the time: no prefill work")
-    gain = with_other_cost(picture, usual_ms, floor_ms)
+    gain = with_other_cost(picture, usual_ms, own_ms + others_ms)
     return Fired(
         status="suspected",
         headline=f"{units.percent(share)} of the time lies beside decode steps and what prompts usually take",

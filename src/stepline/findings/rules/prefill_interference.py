@@ -30,8 +30,6 @@ References:
     sgl-project/sglang pull request 31395; docs/identifiability.md
 """
 
-import statistics
-
 from stepline import units
 from stepline.findings.outcome import (
     CannotTell,
@@ -49,12 +47,13 @@ from stepline.findings.outcome import (
 from stepline.model.change.gain import Gain
 from stepline.model.change.larger_batch import with_larger_batch
 from stepline.model.change.less_idle import with_other_cost
-from stepline.model.measure.closed_loop import ClosedLoop
 from stepline.model.measure.thresholds import T as SHARED
-from stepline.model.picture.picture import Load, Picture, Step
+from stepline.model.picture.picture import Picture, Step
 from stepline.model.signs.batch_limit import running_limit
 from stepline.model.signs.host import T as HOST
 from stepline.model.signs.host import gpu_busy
+from stepline.model.signs.others_prompts import T as PROMPTS
+from stepline.model.signs.others_prompts import others_prompts
 from stepline.model.signs.recompute import own_prompt_floor_ms, prompt_floor_ms, repeated_by_loop
 from stepline.model.signs.sm_clocks import clocks
 from stepline.model.signs.stretched_prompts import Stretch, stretches_prompts
@@ -64,22 +63,6 @@ from stepline.threshold import Threshold
 class T:
     """Thresholds of this rule."""
 
-    over_floor = Threshold(
-        2.0,
-        "times the prompt's FLOP floor",
-        why="Prefill time up to it is ordinary.",
-        source="256-token prompts took 1.7 times on a healthy H200 server",
-    )
-    others = Threshold(
-        0.5,
-        "prompt tokens over a request's own",
-        why="Further ones a finished request from which others send prompts.",
-    )
-    min_s = Threshold(
-        4.0,
-        "s",
-        why="The log's clock has whole seconds; over fewer of them a rate of prefills says nothing.",
-    )
     many = Threshold(
         8192.0,
         "tokens",
@@ -93,31 +76,6 @@ class T:
         why="A forward whose prompts' floor is less of it takes what reading the weights takes: "
         "several times as many would be hardly longer.",
     )
-
-
-def _others(picture: Picture, loop: ClosedLoop, load: Load, stated: float) -> tuple[float, float]:
-    """(tokens, how many) of the prompts that other clients send for each request of the load that finishes.
-
-    Each must be prefilled and is no fault. A prompt that was cut into chunks counts whole, since how it was cut may be
-    the fault. Where the log leaves open how many prompts they are, as one they have the least floor.
-    """
-    finished_s = loop.tok_s / loop.output_tokens
-    plateaus = [p for p in picture.plateaus if p.running == load.running and p.prefill_prompts]
-    if plateaus and plateaus[-1].time is not None and plateaus[-1].time.duration_s >= T.min_s:
-        plateau, seconds = plateaus[-1], plateaus[-1].time.duration_s
-        tokens = plateau.prefill_tokens / seconds / finished_s - stated
-        number = plateau.prefill_prompts / seconds / finished_s - 1
-        number = number if number > 0 else 1.0
-    else:
-        rates = [
-            line.prefill_tok_s
-            for line in picture.run.decodes
-            if line.prefill_tok_s is not None and line.running * load.ranks == load.running
-        ]
-        tokens = statistics.median(rates) / finished_s - stated if rates else 0.0
-        number = 1.0
-    # A level's edges hold some of its own prompts more than it finished.
-    return (tokens / number, number) if tokens > T.others * stated else (0.0, 0.0)
 
 
 STRETCHES: dict[Stretch, str] = {
@@ -149,7 +107,7 @@ def check(picture: Picture) -> Outcome:
     own_ms = own_prompt_floor_ms(picture)
     if own_ms is None:
         return CannotTell("the prefill floor: model and GPU", "give --gpu and the model's config.json")
-    tokens, number = _others(picture, loop, load, load.input_tokens)
+    tokens, number = others_prompts(picture)
     others_ms = number * (prompt_floor_ms(picture, tokens) or 0.0) if number else 0.0
     named = (
         "its prompt and those that others sent meanwhile"
@@ -165,7 +123,7 @@ def check(picture: Picture) -> Outcome:
         return CannotTell(
             f"how long prompts take without {STRETCHES[stretch]}", "diagnose again once that is removed"
         )
-    ordinary = min(loop.other_ms_per_request, T.over_floor * floor_ms)
+    ordinary = min(loop.other_ms_per_request, PROMPTS.over_floor * floor_ms)
     excess = other * (1 - ordinary / loop.other_ms_per_request)
     if excess < SHARED.worth:
         return Clear(
@@ -176,7 +134,7 @@ def check(picture: Picture) -> Outcome:
         return Clear("prompts of requests that were thrown out are computed again: S203 accounts for it")
     # Others' prompts come by the clock: a faster server meets fewer of them for each request.
     others_share = others_ms / 1000 * loop.tok_s / loop.output_tokens
-    gain = with_other_cost(picture, min(ordinary, T.over_floor * own_ms), own_ms, taken=others_share)
+    gain = with_other_cost(picture, min(ordinary, PROMPTS.over_floor * own_ms), own_ms, taken=others_share)
     return Fired(
         status="suspected",
         headline=f"time beside decode steps is {units.times(loop.other_ms_per_request / floor_ms)} the prefill floor",
