@@ -6,8 +6,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from stepline.lab.sim.capture import write_capture
-from stepline.lab.sim.cases import cases
 
 import stepline
 from stepline.cli.main import main

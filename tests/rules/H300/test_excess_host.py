@@ -30,6 +30,13 @@ def test_unprofiled_counters_decide_without_a_trace(busy, kind):
     assert isinstance(check("H300", _counted(busy)), kind)
 
 
+def test_it_names_the_idle_share_and_what_decides():
+    answer = check("H300", _counted(0.6))
+    assert isinstance(answer, Fired)
+    assert "40 %" in answer.headline
+    assert {rival.rival[:4] for rival in answer.rivals} == {"H301", "H302"}
+
+
 def test_counters_that_say_busy_clear_a_gap():
     run = _counted(0.97)
     traced = running(*USUAL, step_ms=9.0, batch=8)

@@ -23,7 +23,7 @@ def find_target(run: Run, setup: Setup) -> tuple[Target, str | None]:
     missing = [reason for reason in (no_model, no_gpu) if reason]
     configured, source = _configured_context(run, setup)
     layout = Layout(
-        tp=_said(server.tp) or setup.tp or 1,
+        tp=_said(server.tp) or setup.tp or _traced_tp(run, setup),
         ep=_said(server.ep) or setup.ep or 1,
         dp=_said(server.dp) or setup.dp or 1,
         pp=_said(server.pp) or setup.pp or 1,
@@ -61,6 +61,19 @@ def _architecture(run: Run, setup: Setup) -> tuple[Architecture | None, str | No
         told = (*architecture.not_counted, known.stands_for)
         architecture = msgspec.structs.replace(architecture, not_counted=told)
     return architecture, None
+
+
+def _traced_tp(run: Run, setup: Setup) -> int:
+    """Tensor parallelism by the ranks of a trace that exchange data, where nobody says how the model is spread; else 1."""
+    server = run.server
+    spread = (server.ep, server.dp, server.pp, setup.ep, setup.dp, setup.pp)
+    if run.trace is None or any(spread):
+        return 1
+    ranks = run.trace.ranks
+    if not any(group.component_ms("communication") for rank in ranks for group in rank.groups):
+        return 1
+    numbered = {rank.rank for rank in ranks if rank.rank is not None}
+    return max([1, len(numbered), *(rank.world_size or 1 for rank in ranks)])
 
 
 def _gpu(*names: str | None) -> tuple[Gpu | None, str | None]:

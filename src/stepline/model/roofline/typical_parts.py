@@ -22,13 +22,13 @@ class T:
         1.3,
         "times the products measured alone",
         why="What products of weights take at most where their kernels were calibrated.",
-        source="0.97 to 1.00 times on five sound H200 captures (SGLang 0.5.16, plain PyTorch)",
+        source="0.96 to 1.00 times on ten H200 captures with sound products (SGLang 0.5.16, plain PyTorch)",
     )
     attended = Threshold(
         2.0,
         "times attention or exchange measured alone",
         why="Backends differ by this much on one cache; so do links under load.",
-        source="0.63 to 0.96 times on six sound H200 captures",
+        source="attention 0.75 to 0.96 times on ten sound H200 captures, NCCL and one-shot exchange 1.6 to 1.7",
     )
     small = Threshold(
         4.0,
@@ -45,7 +45,7 @@ class T:
         0.5,
         "times the usual time",
         why="Low end of each part.",
-        source="0.63 times for attention on the H200 captures",
+        source="0.75 times for attention on the H200 captures, 0.6 for SGLang's small kernels",
     )
 
 
