@@ -64,7 +64,7 @@ def _architecture(run: Run, setup: Setup) -> tuple[Architecture | None, str | No
 
 
 def _traced_tp(run: Run, setup: Setup) -> int:
-    """Tensor parallelism by the ranks of a trace that exchange data, where nobody says how the model is spread; else 1."""
+    """Tensor parallelism by the ranks of a trace that exchange data, where nobody tells the layout; else 1."""
     server = run.server
     spread = (server.ep, server.dp, server.pp, setup.ep, setup.dp, setup.pp)
     if run.trace is None or any(spread):
