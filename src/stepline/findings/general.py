@@ -65,7 +65,7 @@ def judged(
     known = [part for part in mine if part.typical is not None]
     if not known:
         return CannotTell(
-            "the usual time of that part: model, GPU, batch and context of the traced step",
+            "the typical time of that part: model, GPU, batch and context of the traced step",
             "give --model and --gpu, and the log or client result of the same load",
         )
     above = [part for part in known if part.above and (part.excess_ms or 0.0) >= SHARED.worth * found.step_ms]
@@ -101,7 +101,7 @@ def finding(
     lines += [Observation(text) for text in shape_says(picture, part.name, kernels)]
     return Fired(
         status="suspected",
-        headline=f"{part.name} takes {units.ms(excess_ms)} more than usual in a step of {units.ms(found.step_ms)}",
+        headline=f"{part.name} takes {units.ms(excess_ms)} more than is typical in a step of {units.ms(found.step_ms)}",
         evidence=tuple(lines),
         recoverable_tok_s=recovered(picture.rate_tok_s, gain),
         gain=gain,

@@ -17,7 +17,7 @@ def _with(*kernels: Kernel, **options: object):
 def test_a_usual_step_is_clear():
     answer = check("K400", _with(*USUAL))
     assert isinstance(answer, Clear)
-    assert "usual" in answer.reason
+    assert "typical" in answer.reason
 
 
 def test_it_names_the_part_its_kernels_and_what_decides():

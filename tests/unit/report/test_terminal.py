@@ -44,7 +44,10 @@ def test_cause_cost_proof_and_next_command_are_on_the_first_screen(folder, cause
 
 def test_a_healthy_server_is_called_healthy_on_the_first_screen():
     screen = _screen(DATA / "h200-sglang" / "healthy", gpu="h200")
-    assert "No cause found; a decode step takes 6.57 ms at 64 running, 1.8× its floor." in screen
+    assert (
+        "No cause found; a decode step takes 6.57 ms at 64 running, 1.8× its floor: "
+        "decode is at 102 % of what such a server typically takes."
+    ) in screen
     assert "should read 15 % (tile-padded FLOPs)" in screen
     assert "▆▆▇█ N→ms (windows): 1→4.92 (22) 8→5.08 (20) 32→5.71 (13) 64→6.57 (6)" in screen
 

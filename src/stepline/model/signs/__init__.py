@@ -1,5 +1,9 @@
 """What a picture says of one cause: one question a file, each a pure function of the picture, worked out once.
 
+Step
+  accounting           accounting              the step by part, with floor and typical time
+                       largest_excess          the part above its typical time by most
+                       speculates              whether a step works for more than one token a request
 Batch
   batch_limit          running_limit           what keeps the running batch below the load
                        enough_context          a configured context with room over the live one
@@ -7,6 +11,7 @@ Batch
   speculation          tokens_a_step           tokens that a request gets in a step
                        wasted                  whether speculation brings next to nothing
 Prompts
+  others_prompts       others_prompts          prompts that other clients send beside the load
   cached_prompts       cached_share            share of the prompts that came from the prefix cache
   recompute            prompt_floor_ms         least time of a prompt of some length
                        own_prompt_floor_ms     least time of the load's mean prompt

@@ -221,8 +221,6 @@ def described(part: Part) -> str:
     """Measured beside usual time, in words."""
     told = units.ms(part.measured_ms)
     if part.typical is None:
-        return f"{told}, not judged: nothing tells what it usually takes"
+        return f"{told}, not judged: nothing tells what it typically takes"
     usual = part.typical
-    return (
-        f"{told}, where {units.ms(usual.ms)} is usual ({units.ms(usual.low_ms)} to {units.ms(usual.high_ms)})"
-    )
+    return f"{told}, where {units.ms(usual.ms)} is typical ({units.ms(usual.low_ms)} to {units.ms(usual.high_ms)})"
