@@ -27,6 +27,8 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     page_tokens: Sourced[int] | None = None
     weight_bytes: Sourced[float] | None = None
     """Per rank, as the engine measured it after loading."""
+    offloaded_gib: Sourced[float] | None = None
+    """Weights that stay in host memory, per rank, GiB."""
     weight_dtype: Sourced[str] | None = None
     quantization: Sourced[str] | None = None
     dummy_weights: Sourced[bool] | None = None

@@ -15,7 +15,8 @@ How it decides:
     requests (a closed loop, or a queue); over 10 % where the engine says that host and GPU take turns. Confirmed when
     it idles over 15 % inside decode steps: by a trace whose GPU work is that much shorter than the unprofiled step at
     the same batch, or, without one, because the time beside decode steps cannot hold so much. Where it can, and prompts
-    beside answers exceed the graphs, H303 accounts for it; where drafts are all but wasted, S205.
+    beside answers exceed the graphs, H303 accounts for it; where drafts are all but wasted, S205; where weights stay in
+    host memory, H307.
 
 What would prove it wrong:
     GPU busy share near 100 % at the same load, unprofiled.
@@ -53,6 +54,7 @@ from stepline.model.signs.host import (
     idles_in_decode,
 )
 from stepline.model.signs.host import T as HOST
+from stepline.model.signs.host_memory import offloaded_weights
 from stepline.model.signs.speculation import wasted
 from stepline.threshold import Threshold
 
@@ -83,6 +85,10 @@ def check(picture: Picture) -> Outcome:
     if wasted(picture):
         return Clear(
             "drafts bring next to nothing, and it is the host that makes them: S205 accounts for its time"
+        )
+    if offloaded_weights(picture) is not None:
+        return Clear(
+            "weights are copied from host memory in every step: H307 accounts for the GPU's idle time"
         )
     busy = gpu_busy(picture)
     if busy is None:

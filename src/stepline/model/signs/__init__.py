@@ -27,6 +27,7 @@ Host
                        gpu_busy_share          busy share of the GPU by unprofiled samples
                        idles_in_decode         whether the GPU idles inside decode steps
                        idles_beside_prompts    whether eager mixed batches explain the idle time
+  host_memory          offloaded_weights       weights that cross the link from the host in each step
   front_end            both_sides              each load by client and by engine
 Kernels
   kernel_paths         component_floor_ms      least time of a component at the traced batch

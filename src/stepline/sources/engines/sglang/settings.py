@@ -55,6 +55,7 @@ def facts_from_settings(settings: Mapping[str, Any], file: str, line: int | None
         kv_capacity_tokens=first(int, "max_total_num_tokens", "max_total_tokens"),
         kv_dtype=_unless_auto(first(str, "kv_cache_dtype")),
         page_tokens=first(int, "page_size"),
+        offloaded_gib=_gib(first(int, "cpu_offload_gb") or first(float, "cpu_offload_gb")),
         weight_dtype=_unless_auto(first(str, "dtype")),
         quantization=quantization,
         dummy_weights=say(settings["load_format"] == "dummy", "load_format")
@@ -98,6 +99,10 @@ def _sizes(listed: object) -> tuple[int, ...]:
     if not isinstance(listed, list) or not all(type(size) is int for size in listed):
         return ()
     return tuple(listed)
+
+
+def _gib(value: Sourced[int] | Sourced[float] | None) -> Sourced[float] | None:
+    return None if value is None else Sourced(float(value.value), value.origin)
 
 
 def _unless_auto(value: Sourced[str] | None) -> Sourced[str] | None:

@@ -73,6 +73,7 @@ def facts_from_settings(settings: Mapping[str, Any], file: str, line: int | None
     else:
         graphs = say(value=True, name="cudagraph_capture_sizes") if sizes else None
     cap = number("max_num_seqs")
+    offloaded: Any = flat.get("cpu_offload_gb")
     drafts = number("num_speculative_tokens", "num_spec_tokens")
     tp, dp = number("tensor_parallel_size"), number("data_parallel_size")
     ep = None
@@ -91,6 +92,7 @@ def facts_from_settings(settings: Mapping[str, Any], file: str, line: int | None
         max_running_requested=cap,
         kv_dtype=word("kv_cache_dtype", "cache_dtype"),
         page_tokens=number("block_size"),
+        offloaded_gib=say(float(offloaded), "cpu_offload_gb") if type(offloaded) in (int, float) else None,
         weight_dtype=word("dtype"),
         quantization=word("quantization"),
         dummy_weights=say(flat["load_format"] in ("dummy", "LoadFormat.DUMMY"), "load_format")
