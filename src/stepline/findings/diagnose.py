@@ -14,7 +14,7 @@ from stepline.findings.relations import outranks_all
 from stepline.findings.roofline_view import roofline
 from stepline.findings.timeline import timeline
 from stepline.findings.tried import with_trials
-from stepline.findings.verdict import without_finding
+from stepline.findings.verdict import below_floor, without_finding
 from stepline.model.measure.counters import over_recording
 from stepline.model.measure.drift import find_drift
 from stepline.model.measure.law import Interval, NoLaw, StepLaw, law_or_none
@@ -76,7 +76,7 @@ def diagnose(picture: Picture, *, general_only: bool = False) -> view.RunDiagnos
             for rule, answer in answers
             if isinstance(answer, CannotTell)
         ),
-        doubts=tuple(view.Doubt(topic=doubt.topic, text=doubt.text) for doubt in picture.doubts),
+        doubts=(*_below_floor(picture), *(view.Doubt(topic=d.topic, text=d.text) for d in picture.doubts)),
         roofline=roofline(picture),
         kernels=tables.kernels(picture),
         levels=tables.levels(picture),
@@ -84,6 +84,11 @@ def diagnose(picture: Picture, *, general_only: bool = False) -> view.RunDiagnos
         timeline=timeline(picture),
         provenance=_provenance(picture),
     )
+
+
+def _below_floor(picture: Picture) -> tuple[view.Doubt, ...]:
+    text = below_floor(picture)
+    return () if text is None else (view.Doubt(topic="below-floor", text=text),)
 
 
 def _worth(answer: Fired, picture: Picture) -> bool:

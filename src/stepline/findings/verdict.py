@@ -39,3 +39,14 @@ def without_finding(picture: Picture) -> str:
     if traced is not None:
         return f"{took}, {above} above what is typical; no part of the traced step is: another batch, or its gaps"
     return f"{took}, {above} above what is typical, not attributed: {TRACED}"
+
+
+def below_floor(picture: Picture) -> str | None:
+    """A warning where the measured step is shorter than any step of this model, layout and GPU can be; else None."""
+    step, floors = picture.step, picture.floors
+    if step is None or floors is None or step.measured_ms >= floors.strict.total_ms:
+        return None
+    return (
+        f"the step measures {units.ms(step.measured_ms)}, below the strict floor of "
+        f"{units.ms(floors.strict.total_ms)}: model, GPU, number of GPUs, batch or context is not what it is taken for"
+    )
