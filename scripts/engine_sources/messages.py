@@ -75,7 +75,9 @@ def _of_tree(tree: ast.AST, settings: set[str]) -> Iterator[dict[str, Any]]:
         for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
             if not isinstance(block, list):
                 continue
-            writes = [(at, *write) for at, statement in enumerate(block) for write in _writes(statement, settings)]
+            writes = [
+                (at, *write) for at, statement in enumerate(block) for write in _writes(statement, settings)
+            ]
             for at, statement in enumerate(block):
                 call = _logged(statement)
                 if call is None:
@@ -157,7 +159,9 @@ def _linked(
     A setting's own name in the message is what was asked for before the write, and what runs after it.
     """
     if not writes:
-        named = sorted(name for name in settings if re.search(rf"(?<![\w-]){name}(?!\w)", template.replace("-", "_")))
+        named = sorted(
+            name for name in settings if re.search(rf"(?<![\w-]){name}(?!\w)", template.replace("-", "_"))
+        )
         yield {"template": template, "fills": fills, **({"named": named} if named else {})}
         return
     for name, (written, value) in {name: (where, value) for where, name, value in writes}.items():
