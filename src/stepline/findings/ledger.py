@@ -19,6 +19,7 @@ from stepline.findings.sides import Side, make_side, started
 from stepline.findings.together import Span
 from stepline.model.change.speedup import Measured, ratio
 from stepline.model.measure.levers import T as LEVERS
+from stepline.model.measure.levers import move_in
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 
@@ -212,12 +213,13 @@ def _trials(trials: Sequence[LeverTrial]) -> list[LedgerEntry]:
 def _trial_entry(name: str, tried: Sequence[LeverTrial]) -> LedgerEntry:
     ordered = sorted(tried, key=lambda trial: trial.running or trial.concurrency or 0.0)
     effects = [_trial_effect(trial, len(tried)) for trial in ordered]
-    high, lever = effects[-1], find_lever(name)
-    trial = ordered[-1]
-    causes = () if lever is None else lever.causes
+    high, trial = effects[-1], ordered[-1]
+    move = move_in(trial)
     confirms: tuple[CauseSettled, ...] = ()
-    one = {"better": causes, "worse": () if lever is None else lever.caused}.get(high.verdict, ())
-    if len(one) == 1 and abs(math.log(high.speedup)) >= math.log(1 + SHARED.worth):
+    settled = move is not None and high.verdict in ("better", "worse")
+    one = move.bound(high.speedup, SHARED.worth) if move is not None and settled else ()
+    vain = () if move is None else move.did_not_bind(high.speedup, LEVERS.no_change)
+    if len(one) == 1:
         by = f"{name}: {units.change(high.speedup)} at {high.at}"
         confirms = (CauseSettled(code=one[0], name=_name(one[0]), by=by),)
     return LedgerEntry(
@@ -226,12 +228,12 @@ def _trial_entry(name: str, tried: Sequence[LeverTrial]) -> LedgerEntry:
         before=trial.value_before or "before",
         after=str(trial.origin),
         knobs=(),
-        acts_on=None if lever is None else lever.acts_on,
+        acts_on=None if move is None else move.acts_on,
         verdict=high.verdict,
         sentence=f"{high.verdict}: {units.change(high.speedup)} at {high.at}",
         low=effects[0] if len(effects) > 1 else None,
         high=high,
-        rules_out=ruled_out_by(name, causes, high.speedup, high.verdict, high.at),
+        rules_out=ruled_out_by(name, vain, high.speedup, high.verdict, high.at),
         confirms=confirms,
         binds_next=None,
         doubts=(),

@@ -1,6 +1,5 @@
 """Runs side by side: each diagnosed by itself, the one that matters chosen, and what two of them say together."""
 
-import math
 from collections.abc import Sequence
 
 import msgspec
@@ -8,7 +7,7 @@ import msgspec
 from stepline import units
 from stepline.errors import SteplineError, UsageError
 from stepline.evidence.evidence import Evidence
-from stepline.facts.levers import find_lever
+from stepline.facts.settings.move import SEVERAL, move_of
 from stepline.findings import diagnosis as view
 from stepline.findings import together
 from stepline.findings.comparable import check_comparable
@@ -336,19 +335,21 @@ def _effect(line: ComparedLine) -> together.Compared:
 
 
 def _answers(apart: Difference, high: together.Compared, changed: set[str]) -> tuple[together.Answered, ...]:
-    """The causes that the one setting acts on: ruled out where it changed nothing, confirmed where it gained."""
-    levers = [lever for name in apart.names if (lever := find_lever(name)) is not None]
-    removed = dict.fromkeys(code for lever in levers for code in lever.causes)
-    brought = dict.fromkeys(code for lever in levers for code in lever.caused)
+    """What the one setting takes away or brings: ruled out where that gained nothing, confirmed where it bound."""
+    alone = len(apart.names) == 1
+    move = move_of(apart.names[0], apart.before, apart.after) if alone else SEVERAL if apart.names else None
+    if move is None:
+        return ()
     by = f"{apart.text}: {_change(high.speedup)} at {high.at}"
-    if high.verdict == "same":
-        return tuple(_answered(code, "ruled out", by) for code in removed)
-    moved = high.verdict in ("better", "worse") and abs(math.log(high.speedup)) >= math.log(1 + SHARED.worth)
-    sure = [code for code in removed if len(removed) == 1 or code in changed]
-    slower_with = "better" if apart.after is None else "worse"
-    if high.verdict == slower_with and len(brought) == 1:
-        sure = list(brought)
-    return tuple(_answered(code, "confirmed", by) for code in sure) if moved else ()
+    if high.verdict == "inconclusive":
+        return ()
+    bound = move.bound(high.speedup, SHARED.worth) if high.verdict != "same" else ()
+    sure = [code for code in bound if len(bound) == 1 or code in changed]
+    vain = move.did_not_bind(high.speedup, LEVERS.no_change)
+    return (
+        *(_answered(code, "confirmed", by) for code in sure),
+        *(_answered(code, "ruled out", by) for code in vain if code not in sure),
+    )
 
 
 def _answered(code: str, says: str, by: str) -> together.Answered:

@@ -8,7 +8,7 @@ from stepline import units
 from stepline.evidence.load import LeverTrial
 from stepline.findings.outcome import Clear, Fired, Observation, Outcome, Proof, Rule, RuledOut
 from stepline.model.change.gain import Gain
-from stepline.model.measure.levers import cured, decisive_trials, lever_of, lever_verdicts
+from stepline.model.measure.levers import decisive_trials, lever_verdicts, move_in
 from stepline.model.measure.thresholds import T as SHARED
 from stepline.model.picture.picture import Picture
 
@@ -28,19 +28,15 @@ def with_trials(rule: Rule, answer: Outcome, picture: Picture) -> Outcome:
 def _effective(rule: Rule, picture: Picture) -> LeverTrial | None:
     """The decisive trial whose lever acts on this cause alone and that changed the rate by it."""
     for trial in decisive_trials(picture.run):
-        lever = lever_of(trial)
-        if lever is None:
-            continue
-        if lever.causes == (rule.code,) and cured(trial, lever) >= (1 + SHARED.worth):
-            return trial
-        if lever.caused == (rule.code,) and cured(trial, lever) <= 1 / (1 + SHARED.worth):
+        move = move_in(trial)
+        if move is not None and move.bound(trial.speedup, SHARED.worth) == (rule.code,):
             return trial
     return None
 
 
 def _confirmed(trial: LeverTrial, answer: Outcome) -> Fired:
-    lever = lever_of(trial)
-    acts_on = lever.acts_on if lever is not None else ""
+    move = move_in(trial)
+    acts_on = "" if move is None else move.acts_on
     worse = trial.speedup < 1
     batch = trial.running or trial.concurrency
     at = "" if batch is None else f" at {batch:g}"

@@ -7,7 +7,7 @@ import msgspec
 from stepline.evidence.load import LeverTrial
 from stepline.evidence.origin import Origin
 from stepline.evidence.run import Run
-from stepline.facts.levers import Lever, find_lever, toward_cure
+from stepline.facts.settings.move import Move, move_of
 from stepline.threshold import Threshold
 
 
@@ -46,19 +46,20 @@ def decisive_trials(run: Run) -> tuple[LeverTrial, ...]:
 
 
 def lever_verdicts(run: Run) -> tuple[LeverVerdict, ...]:
-    """Every tried lever that gained nothing where it counts."""
+    """Every lever tried whose cure, whichever arm has it, gained nothing where it counts."""
     verdicts = []
     for trial in decisive_trials(run):
-        lever = lever_of(trial)
-        if lever is None or cured(trial, lever) - 1 > T.no_change:
+        move = move_in(trial)
+        causes = () if move is None else move.did_not_bind(trial.speedup, T.no_change)
+        if move is None or not causes:
             continue
         change = trial.speedup - 1
         at = f" at {_batch(trial):g}" if _batch(trial) else ""
         verdicts.append(
             LeverVerdict(
                 lever=trial.lever,
-                acts_on=lever.acts_on,
-                causes=lever.causes,
+                acts_on=move.acts_on,
+                causes=causes,
                 by=f"{trial.lever} changed the rate by {100 * change:+.0f} %{at}",
                 origin=trial.origin,
             )
@@ -66,21 +67,12 @@ def lever_verdicts(run: Run) -> tuple[LeverVerdict, ...]:
     return tuple(verdicts)
 
 
-def lever_of(trial: LeverTrial) -> Lever | None:
-    """What is known of the setting that was changed."""
-    return find_lever(trial.lever, trial.value_before)
-
-
-def cured(trial: LeverTrial, lever: Lever) -> float:
-    """How much faster the way that removes the lever's causes made the server.
-
-    Which of two servers was measured first says nothing, so a cap lowered at a loss is a cap raised at a gain; a cap
-    lowered at a gain speaks against it. Of two alternatives the slower one has the cause.
-    """
-    way = toward_cure(lever, trial.lever, trial.value_before)
-    if way == 0 and lever.cure == "either":
-        return max(trial.speedup, 1 / trial.speedup)
-    return 1.0 if way == 0 else trial.speedup**way
+def move_in(trial: LeverTrial) -> Move | None:
+    """What is known of the change; which of two servers was measured first says nothing."""
+    name, equals, after = trial.lever.partition("=")
+    if not equals:
+        return move_of(trial.lever, trial.value_before, None if trial.value_before is None else "on")
+    return move_of(name, trial.value_before, after)
 
 
 def _effect(trial: LeverTrial) -> float:

@@ -11,10 +11,9 @@ import msgspec
 from stepline.evidence.run import Run
 from stepline.evidence.setting import SettingSaid
 from stepline.facts.settings import Judgement, Unknown, catalogue
-from stepline.model.settings.conditions import OFF, holds
+from stepline.facts.settings.direction import Direction, direction
+from stepline.model.settings.conditions import holds
 from stepline.model.settings.in_force import InForce, Settings, same
-
-Direction = str
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,22 +109,6 @@ THE_TASK = "another checkpoint"
 """Costs of what is served itself: every server has a model that is not the default, and none is a candidate for it."""
 UNSET: tuple[Any, ...] = (None, "auto", False, "", [], {})
 """Values that say no more than that nobody chose."""
-
-
-def direction(base: Any, value: Any) -> Direction | None:
-    """How a value stands from another; None where one of them is unknown."""
-    if isinstance(base, Unknown) or isinstance(value, Unknown):
-        return None
-    if isinstance(value, bool) or isinstance(base, bool):
-        truth = value if isinstance(value, bool) else value not in OFF
-        return "on" if truth else "off"
-    if isinstance(value, int | float) and isinstance(base, int | float):
-        return "raise" if value > base else "lower" if value < base else None
-    if base in OFF and value not in OFF:
-        return "on"
-    if value in OFF and base not in OFF:
-        return "off"
-    return "set"
 
 
 def _costs(judgement: Judgement, moved: Direction | None) -> tuple[str, ...]:

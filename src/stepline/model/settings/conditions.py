@@ -5,10 +5,9 @@ from typing import Any
 
 from stepline.evidence.run import Run
 from stepline.evidence.server import ServerFacts
+from stepline.facts.settings.direction import OFF
 from stepline.model.settings.in_force import Settings
 
-OFF = (None, False, 0, 0.0, -1, "", "off", "none", "null", "disabled", "auto")
-"""Values that leave a setting out of force, whatever its type."""
 LONG_CONTEXT_TOKENS = 16384
 """A decode step reads as much KV as weights from some ten thousand tokens on for the models that are served."""
 
