@@ -1,5 +1,6 @@
 """What a setting that was changed takes away and brings about, by the catalogue of every engine, else by its words."""
 
+import functools
 import math
 import re
 from collections.abc import Iterator
@@ -62,6 +63,7 @@ _ABSENT = re.compile(
 _SPELLED = re.compile(
     r"(?P<name>--[A-Za-z][\w.-]+|[A-Za-z]\w*_\w+)(?:(?:\s*=\s*|\s+)(?P<value>[^\s,;+=-][^\s,;+]*))?"
 )
+_ASSIGNED = re.compile(r"([A-Za-z-][\w.-]*)\s*=\s*([\w.+-]+)")
 _TRUTHS = {"true": True, "on": True, "yes": True, "enabled": True}
 _TRUTHS |= {"false": False, "off": False, "no": False, "disabled": False}
 
@@ -100,6 +102,26 @@ def _spelled(name: str, before: str | None, after: str | None) -> list[tuple[str
     return [(each, arms[0].get(each), arms[1].get(each)) for each in names]
 
 
+def assigned(text: str) -> tuple[str, str] | None:
+    """(setting, value) where a text holds `setting=value` once, with a setting that a catalogue has."""
+    found = [(name, value) for name, value in _ASSIGNED.findall(text) if _is_spelling(name)]
+    return found[0] if len(found) == 1 else None
+
+
+@functools.cache
+def is_judged(name: str) -> bool:
+    """True for the spelling of a setting that can move decode speed."""
+    if not _is_spelling(name):
+        return False
+    for engine in (*ENGINES, COMMON):
+        known = catalogue(engine)
+        setting = known.find(name)
+        if setting is not None and setting.name in known.judgements:
+            return True
+    return False
+
+
+@functools.cache
 def _is_spelling(name: str) -> bool:
     """A word of several parts that a catalogue has: `threads` or `model` head columns of any table."""
     return ("_" in name or "-" in name) and any(catalogue(each).find(name) for each in (*ENGINES, COMMON))

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from stepline.facts.levers import find_lever
+from stepline.facts.settings.move import is_judged
 from stepline.sources.quantities.cells import cell
 from stepline.sources.quantities.quantity import Quantity, parse
 from stepline.sources.quantities.split import split
@@ -79,7 +80,9 @@ def roles_of(rows: Sequence[Row]) -> Roles:
     configured = _configured(parsed)
     for name in names:
         quantity = parsed[name]
-        if quantity.what is not None and name not in configured:
+        if _is_setting(name):
+            lists["label"].append(name)
+        elif quantity.what is not None and name not in configured:
             known[name] = quantity
         else:
             lists[_role(name, rows, configured)].append(name)
@@ -109,6 +112,12 @@ def _quantity(name: str, rows: Sequence[Row]) -> Quantity:
 def _some(rows: Sequence[Row]) -> Sequence[Row]:
     """Rows enough to tell what a column holds."""
     return rows if len(rows) <= SOME else rows[:: len(rows) // SOME]
+
+
+def _is_setting(name: str) -> bool:
+    """True for an engine's own name of a setting, with words that no measured quantity has."""
+    quantity = parse(name)
+    return bool(quantity.unknown or quantity.refused) and is_judged(name)
 
 
 def _configured(parsed: Mapping[str, Quantity]) -> set[str]:

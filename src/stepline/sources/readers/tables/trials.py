@@ -6,6 +6,7 @@ from typing import Any
 
 from stepline.evidence.load import LeverTrial
 from stepline.evidence.origin import Origin
+from stepline.facts.settings.move import assigned
 from stepline.sources.quantities.cells import cell
 from stepline.sources.quantities.quantity import Quantity, is_unnamed_time, parse
 from stepline.sources.quantities.words import vocabulary
@@ -92,15 +93,24 @@ def _by_column(table: Table) -> Iterator[LeverTrial]:
                 before, after = (_value(table, row, arms[words]) for words in (old, new))
                 if not before or not after:
                     continue
+                name, told = _named(arms[old], arms[new])
                 yield LeverTrial(
                     origin=origin,
-                    lever=f"arm={new or 'without'}",
-                    value_before=old or "without",
+                    lever=f"{name}={told[1]}",
+                    value_before=told[0],
                     before=before,
                     after=after,
                     measure=_measure(arms[new]),
                     **_conditions(table, row, arms[new], None),
                 )
+
+
+def _named(old: Column, new: Column) -> tuple[str, tuple[str, str]]:
+    """What two columns differ in: the setting that both heads assign, else their words."""
+    ours, theirs = assigned(old.name), assigned(new.name)
+    if ours is not None and theirs is not None and ours[0] == theirs[0]:
+        return ours[0], (ours[1], theirs[1])
+    return "arm", (old.words or "without", new.words or "without")
 
 
 def _by_change(table: Table) -> Iterator[LeverTrial]:
