@@ -63,7 +63,7 @@ _ABSENT = re.compile(
 _SPELLED = re.compile(
     r"(?P<name>--[A-Za-z][\w.-]+|[A-Za-z]\w*_\w+)(?:(?:\s*=\s*|\s+)(?P<value>[^\s,;+=-][^\s,;+]*))?"
 )
-_ASSIGNED = re.compile(r"([A-Za-z-][\w.-]*)\s*=\s*([\w.+-]+)")
+ASSIGNED = re.compile(r"([A-Za-z-][\w.-]*)\s*=\s*([\w.+-]+)")
 _TRUTHS = {"true": True, "on": True, "yes": True, "enabled": True}
 _TRUTHS |= {"false": False, "off": False, "no": False, "disabled": False}
 
@@ -104,7 +104,7 @@ def _spelled(name: str, before: str | None, after: str | None) -> list[tuple[str
 
 def assigned(text: str) -> tuple[str, str] | None:
     """(setting, value) where a text holds `setting=value` once, with a setting that a catalogue has."""
-    found = [(name, value) for name, value in _ASSIGNED.findall(text) if _is_spelling(name)]
+    found = [(name, value) for name, value in ASSIGNED.findall(text) if _is_spelling(name)]
     return found[0] if len(found) == 1 else None
 
 

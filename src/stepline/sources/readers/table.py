@@ -28,7 +28,7 @@ from stepline.sources.readers.tables.nested import rows_in
 from stepline.sources.readers.tables.pairs import blocks, equals
 from stepline.sources.readers.tables.point import units_of
 from stepline.sources.readers.tables.requests import PER_REQUEST, are_requests, level_of_requests
-from stepline.sources.readers.tables.roles import LOADS, Roles, roles_of
+from stepline.sources.readers.tables.roles import LOADS, Roles, head_of, roles_of
 from stepline.sources.readers.tables.trials import changes_of, trials_of
 
 Row = Mapping[str, Any]
@@ -175,7 +175,7 @@ def is_header(names: Sequence[str]) -> bool:
     """True for cells that name a measurement, or a change with what was before and after it."""
     if any(map(_number, names)):
         return False
-    told = [parse(name) for name in names]
+    told = [head_of(name) for name in names]
     measured = [q for q in told if q.what is not None]
     arms = {word for q in told for word in q.arm if q.what is None and not q.unknown}
     change = any(q.unit == "percent" and "difference" in (q.refused or "") for q in told)

@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+import msgspec
+
 from stepline.facts.levers import find_lever
-from stepline.facts.settings.move import is_judged
+from stepline.facts.settings.move import ASSIGNED, assigned, is_judged
 from stepline.sources.quantities.cells import cell
 from stepline.sources.quantities.quantity import Quantity, parse
 from stepline.sources.quantities.split import split
@@ -101,7 +103,7 @@ def roles_of(rows: Sequence[Row]) -> Roles:
 
 def _quantity(name: str, rows: Sequence[Row]) -> Quantity:
     """What a column measures; nothing where its cells are words."""
-    quantity = parse(name)
+    quantity = head_of(name)
     if quantity.what in ("graph", "start", "end", "time"):
         return quantity
     said = [row[name] for row in _some(rows) if row.get(name) not in (None, "")]
@@ -112,6 +114,15 @@ def _quantity(name: str, rows: Sequence[Row]) -> Quantity:
 def _some(rows: Sequence[Row]) -> Sequence[Row]:
     """Rows enough to tell what a column holds."""
     return rows if len(rows) <= SOME else rows[:: len(rows) // SOME]
+
+
+def head_of(name: str) -> Quantity:
+    """What a column measures by its name; the words of a setting that it assigns name an arm and no quantity."""
+    found = assigned(name)
+    if found is None:
+        return parse(name)
+    bare = parse(ASSIGNED.sub("", name).strip(" ()[]"))
+    return msgspec.structs.replace(bare, name=name, arm=(*bare.arm, *found))
 
 
 def _is_setting(name: str) -> bool:
