@@ -22,7 +22,13 @@ ENGINES = ("sglang", "vllm", "tensorrt_llm", "lmdeploy", "tgi", "environment")
 LAYOUTS = ("rows", "columns", "markdown", "named arms")
 CODES = {rule.code for rule in RULES if rule.proven}
 """Causes with a rule that may find; a setting that relieves another is named by its mechanism alone."""
-REQUESTS_OWN = ("context_length", "max_input_len")
+REQUESTS_OWN = (
+    "context_length",
+    "max_input_len",
+    "max_input_length",
+    "max_input_tokens",
+    "num_tokens_per_iter",
+)
 """Names that head a column of the load as well."""
 ANY_SERVER = ("number format", "parallel layout")
 

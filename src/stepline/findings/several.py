@@ -7,7 +7,7 @@ import msgspec
 from stepline import units
 from stepline.errors import SteplineError, UsageError
 from stepline.evidence.evidence import Evidence
-from stepline.facts.settings.move import SEVERAL, move_of
+from stepline.facts.settings.move import move_of, together
 from stepline.findings import diagnosis as view
 from stepline.findings import together
 from stepline.findings.comparable import check_comparable
@@ -336,8 +336,7 @@ def _effect(line: ComparedLine) -> together.Compared:
 
 def _answers(apart: Difference, high: together.Compared, changed: set[str]) -> tuple[together.Answered, ...]:
     """What the one setting takes away or brings: ruled out where that gained nothing, confirmed where it bound."""
-    alone = len(apart.names) == 1
-    move = move_of(apart.names[0], apart.before, apart.after) if alone else SEVERAL if apart.names else None
+    move = together([move_of(*each) for each in _each(apart)])
     if move is None:
         return ()
     by = f"{apart.text}: {_change(high.speedup)} at {high.at}"
@@ -350,6 +349,17 @@ def _answers(apart: Difference, high: together.Compared, changed: set[str]) -> t
         *(_answered(code, "confirmed", by) for code in sure),
         *(_answered(code, "ruled out", by) for code in vain if code not in sure),
     )
+
+
+def _each(apart: Difference) -> list[tuple[str, str | None, str | None]]:
+    """Every setting of a family with its own values."""
+    if len(apart.names) == 1 and apart.setting == apart.names[0]:
+        return [(apart.setting, apart.before, apart.after)]
+    sides = [
+        dict(part.split("=", 1) for part in (text or "").split(", ") if "=" in part)
+        for text in (apart.before, apart.after)
+    ]
+    return [(name, sides[0].get(name), sides[1].get(name)) for name in apart.names]
 
 
 def _answered(code: str, says: str, by: str) -> together.Answered:

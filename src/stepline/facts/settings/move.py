@@ -3,7 +3,7 @@
 import functools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -42,6 +42,8 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     def did_not_bind(self, speedup: float, none: float) -> tuple[str, ...]:
         """Causes whose removal gained no more than `none` (a share), whichever arm stands first."""
         codes: tuple[str, ...] = ()
+        if self.acts_on.endswith(ONE_KERNEL):
+            return codes
         if speedup - 1 <= none:
             codes += self.relieved
         if 1 / speedup - 1 <= none:
@@ -52,6 +54,8 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SEVERAL = Move(acts_on="several settings at once, so the effect is of none alone")
+ONE_KERNEL = " kernel"
+"""Mechanisms of one kernel family: another kernel in vain says nothing of the rest."""
 FASTER_ANYWAY = ("number format", "parallel layout")
 """Fewer bytes and more GPUs make any server faster, so that gain shows no fault."""
 FEATURES = {"speculation": "S205", "structured output": "H305", "placement": "H307", "disaggregation": "C504"}
@@ -88,6 +92,18 @@ def move_of(name: str, before: str | None, after: str | None) -> Move | None:
         turned = _in_words(name, None, before)
         return None if turned is None else turned.back
     return _in_words(name, before, after)
+
+
+def together(moves: Iterable[Move | None]) -> Move | None:
+    """One thing tried by several settings of a family: an effect may be of each, none of what all of them do."""
+    told = [move for move in moves if move is not None]
+    if not told:
+        return None
+    parts = {
+        part: tuple(dict.fromkeys(code for move in told for code in getattr(move, part)))
+        for part in ("relieved", "brought", "either")
+    }
+    return Move(acts_on=told[0].acts_on, **parts)
 
 
 def _spelled(name: str, before: str | None, after: str | None) -> list[tuple[str, str | None, str | None]]:

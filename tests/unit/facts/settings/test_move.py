@@ -49,6 +49,7 @@ def test_a_choice_that_may_take_away_several_causes_proves_none_of_them() -> Non
     move = move_of("attention_backend", "triton", "flashinfer")
     assert move is not None
     assert len(move.bound(1.5, WORTH)) > 1
+    assert move_of("moe_runner_backend", "marlin", "flashinfer_cutlass").did_not_bind(1.0, NONE) == ()  # type: ignore[union-attr]
 
 
 def test_what_is_faster_on_any_server_shows_no_fault() -> None:
