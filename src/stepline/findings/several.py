@@ -7,7 +7,7 @@ import msgspec
 from stepline import units
 from stepline.errors import SteplineError, UsageError
 from stepline.evidence.evidence import Evidence
-from stepline.facts.settings.move import move_of, together
+from stepline.facts.settings.move import joint, move_of
 from stepline.findings import diagnosis as view
 from stepline.findings import together
 from stepline.findings.comparable import check_comparable
@@ -336,7 +336,7 @@ def _effect(line: ComparedLine) -> together.Compared:
 
 def _answers(apart: Difference, high: together.Compared, changed: set[str]) -> tuple[together.Answered, ...]:
     """What the one setting takes away or brings: ruled out where that gained nothing, confirmed where it bound."""
-    move = together([move_of(*each) for each in _each(apart)])
+    move = joint([move_of(*each) for each in _each(apart)])
     if move is None:
         return ()
     by = f"{apart.text}: {_change(high.speedup)} at {high.at}"

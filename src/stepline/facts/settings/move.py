@@ -94,7 +94,7 @@ def move_of(name: str, before: str | None, after: str | None) -> Move | None:
     return _in_words(name, before, after)
 
 
-def together(moves: Iterable[Move | None]) -> Move | None:
+def joint(moves: Iterable[Move | None]) -> Move | None:
     """One thing tried by several settings of a family: an effect may be of each, none of what all of them do."""
     told = [move for move in moves if move is not None]
     if not told:
