@@ -51,7 +51,8 @@ def lever_verdicts(run: Run) -> tuple[LeverVerdict, ...]:
     for trial in decisive_trials(run):
         move = move_in(trial)
         causes = () if move is None else move.did_not_bind(trial.speedup, T.no_change)
-        if move is None or not causes:
+        same = max(trial.speedup, 1 / trial.speedup) - 1 <= T.no_change
+        if move is None or not (causes or same):
             continue
         change = trial.speedup - 1
         at = f" at {_batch(trial):g}" if _batch(trial) else ""
