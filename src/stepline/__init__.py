@@ -8,8 +8,9 @@ print(answer.verdict, [finding.code for finding in answer.findings])
 Every function is one call into `stepline.tasks`, as the command of its name is: the answers are the same.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from stepline.version import __version__
@@ -51,6 +52,7 @@ def record(
     output_tokens: int = 192,
     shared_prefix_tokens: int = 0,
     temperature: float = 0.0,
+    sampling: Mapping[str, int | float | bool] = MappingProxyType({}),
     headers: Iterable[str] = (),
     dcgm: str | None = None,
     log: str | Path | None = None,
@@ -70,6 +72,7 @@ def record(
         output_tokens: answer length of the load.
         shared_prefix_tokens: opening that all prompts share, for a prefix cache to find.
         temperature: of the sampling.
+        sampling: further sampling options of every request, by the engine's own names.
         headers: `Name: value`, sent with every request and never stored.
         dcgm: URL of a DCGM exporter beside a remote server.
         log: the server's log, where it is not found by itself.
@@ -93,6 +96,7 @@ def record(
         output_tokens=output_tokens,
         shared_prefix_tokens=shared_prefix_tokens,
         temperature=temperature,
+        sampling=dict(sampling),
         headers=tuple(headers),
         dcgm=dcgm,
         log=None if log is None else Path(log),

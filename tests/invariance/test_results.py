@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from stepline.evidence.merge import merge
 from stepline.sources.importers.registry import import_results
 from stepline.sources.readers import table
 
@@ -57,7 +58,8 @@ RESULTS = sorted((SHARED / "field/files").rglob("*.json")) if (SHARED / "field/f
 
 def compared(document: Any) -> list[str] | None:
     """Fields in which the two differ; None where no importer knows the document, or it counts its requests again."""
-    imported = import_results(document, "r.json")
+    found = import_results(document, "r.json")
+    imported = None if found is None else merge(found)
     if imported is None or not imported.levels or imported.levels[0].tool == "guidellm":
         return None
     rows = table.rows_of(document)

@@ -178,8 +178,11 @@ class TypicalSpan(msgspec.Struct, frozen=True):
     """The usual time of a part in ms, and the interval that sound servers lie in."""
 
     low: float
+    """Least that sound servers take."""
     mid: float
+    """What they usually take."""
     high: float
+    """Most that they take."""
 
 
 class AccountingLine(msgspec.Struct, frozen=True, kw_only=True):

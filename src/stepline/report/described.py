@@ -6,12 +6,13 @@ from functools import cache
 from itertools import pairwise
 
 from stepline.findings import comparison, detail, diagnosis, history, outcome, together
+from stepline.model.change import gain
 
 
 @cache
 def descriptions() -> dict[str, dict[str, str]]:
     """By record, then by the field's name in JSON; a field without a docstring is left out."""
-    modules = (diagnosis, together, detail, outcome, comparison, history)
+    modules = (diagnosis, together, detail, outcome, comparison, history, gain)
     return {
         node.name: _fields(node)
         for module in modules

@@ -149,7 +149,7 @@ def test_a_server_that_answered_quickly_before_was_warm(warm_s, kind):
 
 @pytest.mark.parametrize(("requests", "fires"), [(28, False), (36, True)])
 def test_a_first_reading_holds_answers_of_half_its_streams(requests, fires):
-    whole = msgspec.structs.replace(level(64, 6500, 6.6, 270), requests=256)
+    whole = msgspec.structs.replace(level(64, 6500, 6.6, 270), requests=256, duration_s=30.0)
     first = msgspec.structs.replace(whole, tok_s=1200.0, requests=requests)
     assert isinstance(check("L104", server(STEADY, levels=[first, whole])), Fired) is fires
 

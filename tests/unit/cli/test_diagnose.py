@@ -59,7 +59,7 @@ def test_an_unknown_gpu_or_model_costs_the_floor_and_never_the_diagnosis(capsys,
     code = main(["diagnose", str(log), *words, "--json", "-"])
     out, err = capsys.readouterr()
     assert code in {0, 3}
-    assert json.loads(out)["target"]["engine"] == "sglang"
+    assert json.loads(out)["runs"][0]["target"]["engine"] == "sglang"
     assert words[1] in err
     assert near in err
     assert err.count("\n") == 1

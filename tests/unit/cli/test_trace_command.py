@@ -2,10 +2,10 @@ import argparse
 import json
 
 import pytest
-from stepline.cli.trace_view import _read_of
 
 from stepline.cli import trace
 from stepline.errors import Inconclusive, UnreadableEvidence, UsageError
+from stepline.report.trace_terminal import _read_of
 from stepline.tasks import traces
 from stepline.tasks.traces import TraceRequest
 from tests.unit.trace_writer import TraceWriter, decode_trace

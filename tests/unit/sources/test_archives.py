@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stepline.errors import UnreadableEvidence
-from stepline.sources.read import read
+from stepline.sources.read import read_one_run as read
 
 TABLE = "concurrency,tok_s\n1,40\n8,210\n"
 

@@ -74,16 +74,26 @@ class T:
         "share of the streams",
         why="Requests that a level needs, over its streams, before its first-token time stands for the load.",
     )
+    same_length = Threshold(
+        0.02,
+        "share of the larger mean length",
+        why="Means of one load differ by 1 % with the requests that end in time.",
+        source="model/change/throughput_pairs.py",
+    )
+    same_time = Threshold(
+        0.1,
+        "share of the longer time",
+        why="Levels measured for one time hold fewer requests where the server is slower, and are of one load.",
+    )
+    same_share = Threshold(
+        0.5,
+        "share of the requests per stream",
+        why="Half as many give the opening burst twice the weight. Where nothing tells what was sent, a repeat sends "
+        "as many requests.",
+    )
 
 
 LENGTHS = ("input_tokens", "output_tokens")
-SAME_LENGTH = 0.02
-"""Means of one load differ by 1 % with the requests that end in time (`model/change/throughput_pairs.py`)."""
-SAME_TIME = 0.1
-"""Levels that were measured for one time hold fewer requests where the server is slower, and are of one load."""
-SAME_SHARE = 0.5
-"""In requests per stream: half as many give the opening burst twice the weight. Where nothing tells what was sent, a
-repeat sends as many requests."""
 
 
 def check(picture: Picture) -> Outcome:
@@ -155,7 +165,7 @@ def _same_prompts(one: OfferedLevel, other: OfferedLevel) -> bool:
     """Whether first tokens of two levels wait for prompts of one length; unknown lengths are taken for one."""
     if one.input_tokens is None or other.input_tokens is None:
         return True
-    return abs(one.input_tokens - other.input_tokens) <= SAME_LENGTH * max(
+    return abs(one.input_tokens - other.input_tokens) <= T.same_length * max(
         one.input_tokens, other.input_tokens
     )
 
@@ -174,15 +184,17 @@ def _same_load(first: LoadLevel, later: LoadLevel) -> bool:
     )
     if any(getattr(first, name) != getattr(later, name) for name in stated):
         return False
-    if not all(_alike(getattr(first, name), getattr(later, name), SAME_LENGTH) for name in LENGTHS):
+    if not all(_alike(getattr(first, name), getattr(later, name), T.same_length) for name in LENGTHS):
         return False
     described = first.workload is not None or None not in (first.input_tokens, first.output_tokens)
     if described and first.concurrency is not None and first.concurrency <= 1:
         return True  # one stream opens with no burst
     timed = None not in (first.duration_s, later.duration_s) and _alike(
-        first.duration_s, later.duration_s, SAME_TIME
+        first.duration_s, later.duration_s, T.same_time
     )
-    return timed or _alike(_per_stream(first), _per_stream(later), SAME_SHARE if described else SAME_LENGTH)
+    return timed or _alike(
+        _per_stream(first), _per_stream(later), T.same_share if described else T.same_length
+    )
 
 
 def _per_stream(level: LoadLevel) -> float | None:

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from stepline import units
+from stepline.errors import UnknownFact
 from stepline.evidence.trace import TraceKernel
 from stepline.model.measure.law import law_or_none
 from stepline.model.measure.traced_step import TracedStep
@@ -158,14 +159,16 @@ def _usual_parts(picture: Picture, batch: int | None) -> dict[str, Typical]:
         return {}
     if target.dummy_weights and target.architecture.body.experts:
         return {}  # routing collapses: fewer experts are read than usual
-    return dict(
-        typical_parts(
+    try:
+        usual = typical_parts(
             Deployment(target.architecture, target.gpu, target.layout, target.kv_dtype),
             batch=batch,
             context_tokens=context.tokens,
             calibration=target.calibration,
         )
-    )
+    except UnknownFact:
+        return {}  # an impossible layout or a cache type that nobody knows: `assess` says which
+    return dict(usual)
 
 
 def _by_law(picture: Picture) -> Accounting | None:

@@ -22,6 +22,7 @@ class T:
         source="of the undisturbed H200 recordings in tests/data that begin with one stream each gains 2.6 times or "
         "more by eight streams, that of the founding fault 3.0",
     )
+    loads = Threshold(3, "loads", why="Two may both be at the limit of something else.")
     spread = Threshold(4.0, "times the lightest load", why="A narrower range of loads does not tell it.")
     light = Threshold(
         4.0, "streams", why="At more streams a compute-bound server may be at its limit from the start."
@@ -74,7 +75,7 @@ def _flat(points: Sequence[tuple[float, float]], *, of_batches: bool) -> FlatRat
     best: dict[float, float] = {}
     for load, rate in points:
         best[load] = max(rate, best.get(load, 0.0))
-    if len(best) < 3:
+    if len(best) < T.loads:
         return None
     light, heavy = min(best), max(best)
     if light > T.light or heavy < T.spread * light:

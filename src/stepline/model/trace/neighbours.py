@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepline.evidence.trace_arrays import Column
+from stepline.threshold import Threshold
 
 OWNERS = {
     "attention": "attention",
@@ -23,14 +24,25 @@ OWNERS = {
 }
 """Components whose named kernels show what the half of a layer around them does."""
 CUT = "norm"
-LEAST = 8
-"""Times that a kernel must be seen: one of a layer recurs in each."""
-A_STEP = 4
-"""Times in a step, on average: models have more layers, and what a step does once or twice is no layer's work."""
-SHARE = 0.8
-"""Of its occurrences that must say the same: first and last layers are cut by what surrounds them."""
-LONGEST = 64
-"""Kernels between two norms at most; a longer run is no half of a layer."""
+
+
+class T:
+    """Thresholds of this module."""
+
+    least = Threshold(
+        8, "launches", why="A kernel of a layer recurs in each; one seen less often is of none."
+    )
+    a_step = Threshold(
+        4,
+        "launches a step",
+        why="Models have more layers, and what a step does once or twice is no layer's work.",
+    )
+    share = Threshold(
+        0.8,
+        "share of the launches",
+        why="So many must say the same: first and last layers are cut by what surrounds them.",
+    )
+    longest = Threshold(64, "kernels", why="A longer run between two norms is no half of a layer.")
 
 
 def owners(
@@ -57,7 +69,7 @@ def owners(
     own = np.array([one in kinds for one in components])[labels]
     around = np.bitwise_or.reduceat(bits, first)
     does = np.bitwise_or.reduceat(np.where(own, bits, 0), first)
-    fits = np.diff(np.append(first, len(order))) <= LONGEST
+    fits = np.diff(np.append(first, len(order))) <= T.longest
     alone = fits & (around > 0) & (around & (around - 1) == 0)
     between = _between(owner, half)
     said = np.where(alone[half] & (between | (does[half] == 0)), around[half], 0)
@@ -67,8 +79,8 @@ def owners(
         rows = (names == one) & nobody
         values, counts = np.unique(said[rows], return_counts=True)
         total, best = int(rows.sum()), int(values[counts.argmax()])
-        enough = total >= max(LEAST, A_STEP * len(np.unique(lanes[rows])))
-        if enough and best and counts.max() >= SHARE * total:
+        enough = total >= max(T.least, T.a_step * len(np.unique(lanes[rows])))
+        if enough and best and counts.max() >= T.share * total:
             found[one] = kinds[best.bit_length() - 1]
     return found
 

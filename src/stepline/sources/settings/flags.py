@@ -10,7 +10,7 @@ from stepline.facts.settings import Catalogue, Setting, catalogue
 from stepline.sources.settings.values import FALSE, TRUE, clean, parse_list, parse_value
 
 NO_ABBREVIATION = ("vllm", "tgi", "llama_cpp", "tensorrt_llm")
-"""Engines whose parsers take no shortened flags; Python's argparse does (`--tp` for `--tp-size`)."""
+"""Engines whose parsers take no shortened flags; Python's own does (`--tp` for `--tp-size`)."""
 SHORT = {
     "vllm": {
         "-tp": "--tensor-parallel-size",
@@ -22,7 +22,7 @@ SHORT = {
         "-O": "--optimization-level",
     }
 }
-"""vLLM's short spellings: `utils/argparse_utils.py`, `engine/arg_utils.py`."""
+"""vLLM's short spellings: `engine/arg_utils.py`."""
 _NUMBER = re.compile(r"-\d+(\.\d+)?$")
 _LEVEL = re.compile(r"-O(\d)$")
 

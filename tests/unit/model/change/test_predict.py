@@ -2,14 +2,11 @@
 
 import msgspec
 import pytest
-from stepline.model.change.predict import (
-    with_clean_step,
-    with_larger_batch,
-    without_excess,
-    without_host,
-    without_work,
-)
 
+from stepline.model.change.estimate import Estimate
+from stepline.model.change.larger_batch import with_larger_batch
+from stepline.model.change.less_idle import without_host
+from stepline.model.change.shorter_step import with_clean_step, without_excess, without_work
 from stepline.model.picture.picture import Picture
 from stepline.model.signs.per_request_excess import per_request_cost
 from stepline.model.signs.recompute import own_prompt_floor_ms
@@ -83,7 +80,7 @@ def test_prompts_out_of_the_steps_take_their_floor_or_an_ordinary_time():
     seen = _sound()
     seen = msgspec.structs.replace(seen, loop=msgspec.structs.replace(seen.loop, other_ms_per_request=0.5))
     loop, floor = seen.loop, own_prompt_floor_ms(seen)
-    gain = with_clean_step(seen, 3.0, 2.5, 3.5, "the law")
+    gain = with_clean_step(seen, Estimate(3.0, 2.5, 3.5), "the law")
     ends = [
         msgspec.structs.replace(loop, step_ms=step_ms, other_ms_per_request=over * floor).tok_s
         for step_ms, over in ((3.0, 1.35), (2.5, 1.0), (3.5, 1.7))

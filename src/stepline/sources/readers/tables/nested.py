@@ -13,7 +13,7 @@ MAX_NAMES = 2_000
 
 Row = dict[str, Any]
 _SERIES = re.compile(r'[{].*="')
-"""A key such as `vllm:num_requests_running{engine="0"}`."""
+"""A key such as `engine:gauge_name{engine="0"}`."""
 
 
 def rows_in(document: Any) -> list[tuple[str, Row]]:
