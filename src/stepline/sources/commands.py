@@ -39,6 +39,11 @@ _LONG = {
 }
 """Names that people shorten: both command lines take any beginning that fits one name alone."""
 MAX_COMMAND = 8000
+_ENDS = ("&&", "||", "|", ";", "&", ">", "2>&1")
+_PROMPT = re.compile(r"\s*(?:[$#>+%]\s*)?(?:\w+=\S*\s+)*(?:(?:sudo|exec|nohup|env)\s+)*(?:\S*/)?")
+"""What stands before a command on a line of its own: a prompt, assignments, a path."""
+_NAME = re.compile(r"[/.\d_]|\w-\w")
+"""A model's name or path, as words of a sentence do not look."""
 
 
 class Command(NamedTuple):
@@ -61,7 +66,7 @@ def commands(lines: Sequence[str]) -> Iterator[Command]:
             continue
         name, found = entry
         text, after = _whole(lines, at, found.end())
-        settings = _settings(name, text)
+        settings = _settings(name, text, own_line=bool(_PROMPT.fullmatch(lines[at][: found.start()])))
         if settings:
             yield Command(name, settings, at + 1)
         at = max(at + 1, after)
@@ -95,17 +100,28 @@ def _words(text: str) -> list[str]:
         return text.split()
 
 
-def _settings(engine: str, text: str) -> dict[str, Any]:
-    """Settings by their names with underscores; a flag without a value is True, `--no-x` turns x off."""
+def _is_model(words: Sequence[str], *, own_line: bool) -> bool:
+    """True where the first word is the model: in a sentence about a command another word stands there."""
+    if not words or words[0].startswith("-") or _PLACEHOLDER.match(words[0]):
+        return False
+    ends = len(words) == 1 or words[1].startswith("-") or words[1] in _ENDS
+    return ends and (own_line or _NAME.search(words[0]) is not None)
+
+
+def _settings(engine: str, text: str, *, own_line: bool) -> dict[str, Any]:
+    """Settings by their names with underscores; a flag without a value is True, `--no-x` turns x off.
+
+    `own_line` says that nothing but a prompt stands before the command.
+    """
     words = _words(text)
     found: dict[str, Any] = {}
-    if engine == "vllm" and words and not words[0].startswith("-") and not _PLACEHOLDER.match(words[0]):
+    if engine == "vllm" and _is_model(words, own_line=own_line):
         found["model"] = words[0]
     at = 0
     while at < len(words):
         word = words[at]
         at += 1
-        if word in ("&&", "||", "|", ";", "&", ">", "2>&1"):
+        if word in _ENDS:
             break
         if not re.match(r"^--?[a-zA-Z]", word):
             continue

@@ -17,7 +17,8 @@ from stepline.lab.blind.draw import draw_case
 from stepline.lab.blind.seal import append, digest, entries, verify
 from stepline.lab.blind.stand import Stand
 from stepline.sources.address import parse
-from stepline.sources.live.session import Session
+from stepline.sources.http import Http
+from stepline.sources.live.session import Session, look_at, wait_idle
 from stepline.sources.load.level import LevelPlan
 from stepline.tasks.campaign_request import CampaignRequest
 from stepline.tasks.diagnose import diagnose
@@ -103,6 +104,7 @@ def _answer(request: CampaignRequest, case: Drawn, stand: Stand, progress: Progr
         load=True,
     )
     try:
+        _quiet(stand)
         with stand.surroundings(case.name, server):
             record(stand.url(case.name), folder, live, progress)
         said = diagnose(folder, SetupRequest(gpu=request.plan.gpu), progress)
@@ -183,6 +185,13 @@ def _cost(twin: Sequence[float], changed: Sequence[float]) -> float:
     return 1 - statistics.fmean(changed) / statistics.fmean(twin) if statistics.fmean(twin) else 0.0
 
 
+def _quiet(stand: Stand) -> None:
+    """Wait until no server of the stand answers: dropped streams run to their end, on the GPU that all share."""
+    for url in stand.urls:
+        address = parse(url)
+        wait_idle(look_at(address), Http(address))
+
+
 def _rate(request: CampaignRequest, stand: Stand, name: str, server: Server) -> float:
     """Steady output tokens a second at the heaviest level; 0 where nothing came."""
     streams = max(server.concurrency)
@@ -196,6 +205,7 @@ def _rate(request: CampaignRequest, stand: Stand, name: str, server: Server) -> 
         temperature=server.temperature,
         sampling=server.sampling,
     )
+    _quiet(stand)
     with tempfile.TemporaryDirectory() as scratch, stand.surroundings(name, server):
         session = Session(parse(stand.url(name), ()), Path(scratch) / "level", log=stand.log(name))
         with session:

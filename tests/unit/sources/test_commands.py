@@ -103,3 +103,14 @@ def test_a_report_in_yaml(tmp_path: Path) -> None:
         12.0,
         120.5,
     )
+
+
+def test_a_sentence_about_a_command_names_no_model():
+    told = "WARNING deprecated: start the server through vllm serve with the new options instead"
+    assert [one.settings for one in commands([told])] == []
+    assert [one.settings for one in commands(["$ vllm serve model --max-num-seqs 4"])] == [
+        {"model": "model", "max_num_seqs": 4}
+    ]
+    assert [
+        one.settings.get("model") for one in commands(["we ran vllm serve org/m-8b --enforce-eager"])
+    ] == ["org/m-8b"]

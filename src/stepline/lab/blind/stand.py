@@ -42,6 +42,11 @@ class Stand:
                 self.stop([name])
         return failed
 
+    @property
+    def urls(self) -> list[str]:
+        """Of all servers that run: they share the GPU, so none may still answer while another is measured."""
+        return [engine.url for engine in self._running.values()]
+
     def url(self, name: str) -> str:
         """Where a started server answers."""
         return self._running[name].url

@@ -7,7 +7,7 @@ from stepline.evidence.run import Run
 from stepline.sources.commands import read_commands
 from stepline.sources.decoded import text_of
 from stepline.sources.peek import Peek
-from stepline.sources.readers.log import read_starts
+from stepline.sources.readers.log import engine_of, read_starts
 from stepline.sources.readers.table import read_results_beside
 
 OPENING = 1 << 16
@@ -23,14 +23,18 @@ def read_log(peek: Peek) -> tuple[Run, ...]:
 def with_what_stands_beside(runs: tuple[Run, ...], peek: Peek) -> tuple[Run, ...]:
     """The runs of a log, with what somebody pasted or printed into the same file.
 
-    A command at the opening is the first start's; results at the end are of what ran last.
+    A command at the opening is the first start's of its engine; results at the end are of what ran last.
     """
     opening = text_of(peek.head[:OPENING])
     commands = read_commands(opening.splitlines(), peek.name)
     ending = opening if peek.size_bytes <= OPENING else _ending(peek)
     results = read_results_beside(ending, peek.name)
-    first, *others = runs
-    joined = (_joined(first, *commands), *others)
+    joined = runs
+    for command in commands:
+        engines = [engine_of(run) for run in joined]
+        own = next((at for at, engine in enumerate(engines) if engine in (None, engine_of(command))), None)
+        if own is not None:
+            joined = (*joined[:own], _joined(joined[own], command), *joined[own + 1 :])
     return joined if results is None else (*joined[:-1], _joined(joined[-1], results))
 
 
