@@ -91,7 +91,7 @@ def test_the_profile_is_taken_and_read(plain):
     folder, answer, _ = plain
     assert (last_capture(folder) / "decode.trace.json.gz").is_file()
     assert any("decode.trace.json.gz" in line for line in answer["provenance"]["read"])
-    assert any("the trace holds no GPU work" in doubt["text"] for doubt in answer["doubts"])
+    assert any("the trace holds no GPU work" in warning["text"] for warning in answer["warnings"])
 
 
 def test_the_recording_answers_again_later(plain):
