@@ -6,7 +6,7 @@ import pytest
 
 from stepline.lab.blind.seal import entries, verify
 
-CAMPAIGNS = sorted((Path(__file__).parents[1] / "data" / "campaigns").glob("*.jsonl"))
+CAMPAIGNS = sorted((Path(__file__).parents[1] / "data").glob("*.campaign.jsonl"))
 
 
 @pytest.mark.parametrize("file", CAMPAIGNS, ids=lambda file: file.stem)
@@ -18,7 +18,7 @@ def test_seals_hold_and_every_answer_has_its_truth(file: Path) -> None:
 
 
 def test_the_first_campaign_is_counted_as_the_page_says() -> None:
-    (file,) = [one for one in CAMPAIGNS if one.stem == "sglang-h200-20261201"]
+    (file,) = [one for one in CAMPAIGNS if one.name == "sglang-h200-20261201.campaign.jsonl"]
     read = {kind: {e.case: e.body for e in entries(file) if e.kind == kind} for kind in ("answer", "truth")}
     assert len(read["truth"]) == 16
     sick = {case for case, body in read["truth"].items() if body["low"] > 0.1 or body["cost"] > 0.1}
