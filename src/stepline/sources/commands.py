@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from stepline.evidence.run import Run
 from stepline.sources.engines.sglang import settings as sglang
 from stepline.sources.engines.vllm import settings as vllm
+from stepline.sources.settings.flags import read_flags
 
 _ENTRIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("sglang", re.compile(r"(?:-m\s+sglang\.launch_server|\bsglang\s+serve|\bsglang\.launch_server)\b")),
@@ -20,24 +21,6 @@ _ENTRIES: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 _ARGUMENT = re.compile(r"^\s*(?:-\s+)?[\"']?(--?[a-z][\w-]*(?:[= ][^\"']*)?)[\"']?\s*,?\s*$")
 _PLACEHOLDER = re.compile(r"^[<$]|^\[[A-Za-z_ ]+\]$|^\{[A-Za-z_]+\}$|^\.\.\.")
-_SHORT = {
-    "sglang": {"tp": "tp_size", "dp": "dp_size", "pp": "pp_size", "ep": "ep_size", "model": "model_path"},
-    "vllm": {
-        "tp": "tensor_parallel_size",
-        "dp": "data_parallel_size",
-        "pp": "pipeline_parallel_size",
-        "q": "quantization",
-    },
-}
-"""Aliases of the two command lines (SGLang 0.5.23 `server_args.py`, vLLM 0.33.0 `engine/arg_utils.py`)."""
-_LONG = {
-    "sglang": (
-        *("speculative_algorithm", "speculative_num_draft_tokens", "context_length", "max_running_requests"),
-        *("attention_backend", "quantization", "kv_cache_dtype", "disable_cuda_graph", "disable_radix_cache"),
-    ),
-    "vllm": ("max_num_seqs", "max_model_len", "max_num_batched_tokens", "enforce_eager", "kv_cache_dtype"),
-}
-"""Names that people shorten: both command lines take any beginning that fits one name alone."""
 MAX_COMMAND = 8000
 _ENDS = ("&&", "||", "|", ";", "&", ">", "2>&1")
 _PROMPT = re.compile(r"\s*(?:[$#>+%]\s*)?(?:\w+=\S*\s+)*(?:(?:sudo|exec|nohup|env)\s+)*(?:\S*/)?")
@@ -125,25 +108,25 @@ def _settings(engine: str, text: str, *, own_line: bool) -> dict[str, Any]:
             break
         if not re.match(r"^--?[a-zA-Z]", word):
             continue
-        name, equals, value = word.lstrip("-").partition("=")
-        name = _name(engine, name.replace("-", "_"))
+        flag, equals, value = word.partition("=")
         values = [value] if equals else []
         while not equals and at < len(words) and not re.match(r"^(?:--?[a-zA-Z]|&&|\|\|?|;|&|>)", words[at]):
             values.append(words[at])
             at += 1
-        if any(_PLACEHOLDER.match(one) for one in values):
-            continue
-        found[name] = _value(values)
-        if name.startswith("no_") and not values:
-            found[name.removeprefix("no_")] = False
+        if not any(_PLACEHOLDER.match(one) for one in values):
+            found |= _setting(engine, flag, values)
     return found
 
 
-def _name(engine: str, name: str) -> str:
-    if name in _SHORT[engine]:
-        return _SHORT[engine][name]
-    fitting = [known for known in _LONG[engine] if known.startswith(name)]
-    return fitting[0] if len(fitting) == 1 and len(name) > 4 else name
+def _setting(engine: str, flag: str, values: Sequence[str]) -> dict[str, Any]:
+    """One flag by the catalogue's name; a flag of a release that the catalogue does not hold by its own."""
+    given = read_flags(engine, [flag, *values]).given
+    if given:
+        return {given[0].name: given[0].value}
+    name = flag.lstrip("-").replace("-", "_")
+    if name.startswith("no_") and not values:
+        return {name: True, name.removeprefix("no_"): False}
+    return {name: _value(values)}
 
 
 def _value(values: Sequence[str]) -> Any:

@@ -114,3 +114,17 @@ def test_a_sentence_about_a_command_names_no_model():
     assert [
         one.settings.get("model") for one in commands(["we ran vllm serve org/m-8b --enforce-eager"])
     ] == ["org/m-8b"]
+
+
+def test_every_spelling_of_a_flag_is_one_setting() -> None:
+    spellings = ("--tp 4", "--tp-size 4", "--tensor-parallel-size 4", "--tensor-parallel-size=4")
+    read_as = [
+        one.settings for flag in spellings for one in commands([f"sglang serve --model-path m {flag}"])
+    ]
+    assert read_as == [{"model_path": "m", "tp_size": 4}] * len(spellings)
+
+
+def test_a_flag_of_another_release_keeps_its_name() -> None:
+    (one,) = commands(["vllm serve org/m --num-scheduler-steps 8 --no-such-switch"])
+    assert one.settings["num_scheduler_steps"] == 8
+    assert one.settings["such_switch"] is False
